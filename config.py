@@ -1,0 +1,289 @@
+"""Every knob of a run, its checks, the named presets, and where a run keeps its files."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one run. The trailing comments are the help text of `train.py`.
+
+    Raises ValueError on construction for values that cannot work, naming the values in conflict.
+    """
+
+    # Data
+    datasource: str = "opus_books"  # hub name, folder, file, prefix of two files, phrasebook
+    lang_src: str = "en"  # language code translated from
+    lang_tgt: str = "it"  # language code translated into
+    validsource: str | None = None  # validation pairs, named like datasource (else a tenth of it)
+    testsource: str | None = None  # test pairs, scored once at the end by the best checkpoint
+    val_size: int | None = None  # validate on at most this many pairs (else on all)
+    seq_len: int = 350  # longest sentence in tokens, [SOS] and [EOS] included
+
+    # Tokenizers
+    tokenizer: Literal["word", "bpe"] = "word"  # whole words, or byte-level sub-words
+    vocab_size: int = 30000  # most entries of a vocabulary
+    min_frequency: int = 2  # a word, or a merge, seen less often does not enter the vocabulary
+    shared_vocab: bool = False  # one vocabulary for both languages
+    tokenizer_file: str = "tokenizer_{0}.json"  # name in the weights folder, or a path of yours
+
+    # Model
+    d_model: int = 512  # width of embeddings and layers
+    N: int = 6  # layers in the encoder, and in the decoder
+    h: int = 8  # attention heads
+    d_ff: int = 2048  # inner width of the feed-forward blocks
+    dropout: float = 0.1  # share of activations dropped in training
+    norm: Literal["pre", "post"] = "pre"  # normalise before each sublayer, or after (paper)
+    tie_embeddings: Literal["none", "target", "all"] = "none"  # embeddings tied to the projection
+
+    # Training
+    batch_tokens: int = 2048  # budget of a batch in padded tokens of its longer side
+    batch_size: int | None = None  # most sentence pairs in a batch
+    accumulate: int = 1  # batches per update
+    num_epochs: int = 20  # passes over the training pairs
+    lr: float = 7e-4  # highest learning rate, reached after warmup updates
+    warmup: int = 2000  # updates of linear warm-up, then the rate falls with the root of the update
+    label_smoothing: float = 0.1  # probability spread over the other words
+    clip_norm: float = 1.0  # largest gradient norm (0: no clipping)
+    seed: int = 0  # of split, initial weights, batches and dropout
+
+    # Validation
+    validate_every: int | None = None  # also validate every so many updates
+    patience: int = 0  # stop after so many validations without a better score (0: never)
+    monitor: Literal["val/bleu", "val/loss"] = "val/bleu"  # the score that picks the best
+
+    # Machine
+    device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"  # auto: bf16 where fast
+    compile: bool = False  # compile the model with torch.compile
+
+    # Files
+    model_folder: str = "weights"  # a name gives DATASOURCE_name; a path is used as it is
+    model_basename: str = "tmodel_"  # start of checkpoint names
+    preload: str = "latest"  # start from: latest, best, a finished epoch (07), a file, or none
+    save_every: int | None = None  # also save every so many updates
+    keep_last: int = 3  # checkpoints of finished epochs to keep beside the best (-1: all)
+    experiment_name: str = "runs/tmodel"  # TensorBoard folder
+    log_every: int = 50  # updates between two points of the training curves
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        for name in ("lang_src", "lang_tgt"):
+            code = getattr(self, name)
+            if not re.fullmatch(r"[A-Za-z0-9]+([-_][A-Za-z0-9]+)*", code):
+                raise ValueError(f"{name} ({code!r}) is not a language code such as en or pt-br")
+        if self.lang_src == self.lang_tgt:
+            raise ValueError(
+                f"lang_src ({self.lang_src}) and lang_tgt ({self.lang_tgt}) are the same language"
+            )
+        for name, least in _AT_LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"{name} ({value}) must be at least {least}")
+        for name in ("dropout", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be in [0, 1)")
+        if not 0 < self.lr < float("inf"):
+            raise ValueError(f"lr ({self.lr}) must be a number above 0")
+        if self.d_model % self.h:
+            raise ValueError(f"h ({self.h}) must divide d_model ({self.d_model})")
+        if self.d_model % 2:
+            raise ValueError(
+                f"d_model ({self.d_model}) must be even: positions are sine and cosine"
+            )
+        if self.batch_tokens < self.seq_len:
+            raise ValueError(
+                f"batch_tokens ({self.batch_tokens}) must be at least seq_len ({self.seq_len})"
+            )
+        if self.tie_embeddings == "all" and not self.shared_vocab:
+            raise ValueError("tie_embeddings (all) needs one vocabulary: add --shared_vocab")
+        if self.keep_last == 0 or self.keep_last < -1:
+            raise ValueError(f"keep_last ({self.keep_last}) must be 1 or more, or -1 for all")
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
+            raise ValueError(f"device ({self.device!r}) must be auto, cpu, cuda, cuda:N or mps")
+        if not re.fullmatch(r"[\w.-]+", self.model_basename):
+            raise ValueError(f"model_basename ({self.model_basename!r}) must be a plain file name")
+        if not self.shared_vocab and "{0}" not in self.tokenizer_file:
+            raise ValueError(
+                f"tokenizer_file ({self.tokenizer_file!r}) needs {{0}} for the language code"
+            )
+
+    def model_arguments(self) -> dict[str, object]:
+        """Return the keyword arguments of `build_transformer` that this config decides."""
+        return {
+            "src_seq_len": self.seq_len,
+            "tgt_seq_len": self.seq_len,
+            "d_model": self.d_model,
+            "N": self.N,
+            "h": self.h,
+            "dropout": self.dropout,
+            "d_ff": self.d_ff,
+            "norm": self.norm,
+            "tie_embeddings": self.tie_embeddings,
+        }
+
+
+_AT_LEAST = {
+    "val_size": 1, "seq_len": 4, "vocab_size": 5, "min_frequency": 1, "d_model": 2, "N": 1, "h": 1,
+    "d_ff": 1, "batch_tokens": 4, "batch_size": 1, "accumulate": 1, "num_epochs": 1, "warmup": 1,
+    "clip_norm": 0, "seed": 0, "validate_every": 1, "patience": 0, "save_every": 1, "log_every": 1,
+}  # fmt: skip
+
+PRESETS: dict[str, dict[str, object]] = {
+    # The paper's base model on OPUS Books.
+    "base": {},
+    # Learns the built-in phrasebook in minutes on two CPU cores.
+    "demo": {
+        "datasource": "phrasebook", "seq_len": 64, "d_model": 128, "N": 2, "h": 4, "d_ff": 512,
+        "num_epochs": 12, "lr": 3e-3, "warmup": 400, "experiment_name": "runs/demo",
+    },
+    # Half the width and depth: for some ten thousand pairs of long sentences.
+    "small": {
+        "d_model": 256, "N": 3, "h": 8, "d_ff": 1024, "experiment_name": "runs/small",
+    },
+    # 2.6 million parameters, for about 30,000 pairs of short sentences.
+    "tiny": {
+        "d_model": 128, "N": 4, "h": 4, "d_ff": 256, "dropout": 0.3, "tokenizer": "bpe",
+        "vocab_size": 10000, "shared_vocab": True, "tie_embeddings": "all", "lr": 4e-3,
+        "warmup": 800, "experiment_name": "runs/tiny",
+    },
+}  # fmt: skip
+
+# What a checkpoint fixes for its run: with other values its weights or its position mean nothing.
+FIXED_BY_CHECKPOINT = (
+    "lang_src", "lang_tgt", "seq_len", "tokenizer", "shared_vocab", "d_model", "N", "h", "d_ff",
+    "norm", "tie_embeddings", "seed",
+)  # fmt: skip
+# What may change from one epoch to the next, but not inside one.
+FIXED_IN_EPOCH = ("batch_tokens", "batch_size", "accumulate")
+
+
+def get_config(preset: str = "base") -> Config:
+    """Return the config of a named preset; ValueError lists the names when there is none."""
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; the presets are {', '.join(PRESETS)}")
+    return Config(**PRESETS[preset])
+
+
+def config_from_dict(values: Mapping[str, object]) -> Config:
+    """Return the config stored in a checkpoint as plain values, checked like any other."""
+    unknown = set(values) - {field.name for field in fields(Config)}
+    if unknown:
+        raise ValueError(f"the config has fields unknown to this version: {sorted(unknown)}")
+    return Config(**values)
+
+
+def check_same_run(saved: Config, asked: Config, in_epoch: bool) -> list[str]:
+    """Refuse a checkpoint that does not fit the asked run.
+
+    Returns a line for each other field that differs (the asked value is the one used).
+    Raises ValueError that names the first field which the checkpoint fixes and both its values.
+    """
+    fixed = FIXED_BY_CHECKPOINT + (FIXED_IN_EPOCH if in_epoch else ())
+    changes = []
+    for name, old in asdict(saved).items():
+        new = getattr(asked, name)
+        if new == old:
+            continue
+        if name in fixed:
+            way_on = "--model_folder NAME starts a new run"
+            if name in FIXED_IN_EPOCH:
+                way_on = "it can change between epochs only: --preload EPOCH"
+            raise ValueError(f"{name}: the checkpoint says {old}, you say {new}; {way_on}")
+        changes.append(f"{name}: the checkpoint says {old}, you say {new}: using {new}")
+    return changes
+
+
+def get_weights_folder(config: Config) -> Path:
+    """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`."""
+    if Path(config.model_folder).name != config.model_folder:
+        return Path(config.model_folder)
+    source = Path(config.datasource).name.split(".")[0]
+    return Path(f"{source}_{config.model_folder}")
+
+
+def get_weights_file_path(config: Config, epoch: int | str, step: int | None = None) -> Path:
+    """Return the path of the checkpoint of a finished epoch (an int), or of `best`.
+
+    With `step` it is the checkpoint inside that epoch after `step` updates of the whole run.
+    """
+    name = epoch if isinstance(epoch, str) else f"{epoch:02d}"
+    inside = "" if step is None else f"_{step}"
+    return get_weights_folder(config) / f"{config.model_basename}{name}{inside}.pt"
+
+
+def weights_file_paths(config: Config) -> list[Path]:
+    """Return a run's checkpoints, oldest first: by epoch, an epoch's end after its inside."""
+    return [path for _, _, path in _numbered_weights(config)]
+
+
+def latest_weights_file_path(config: Config) -> Path | None:
+    """Return the newest checkpoint of a run by its number, or None when there is none."""
+    paths = weights_file_paths(config)
+    return paths[-1] if paths else None
+
+
+def obsolete_weights_file_paths(config: Config) -> list[Path]:
+    """Return the checkpoints that newer ones replace: all but `keep_last` and the newest."""
+    numbered = _numbered_weights(config)
+    finished = [path for _, inside, path in numbered if inside == float("inf")]
+    kept = finished if config.keep_last == -1 else finished[-config.keep_last :]
+    return [path for _, _, path in numbered[:-1] if path not in kept]
+
+
+def find_weights_file_path(place: Path | None) -> Path:
+    """Return the checkpoint to translate with: the best of a folder, else its newest.
+
+    `place` is that folder or a file; None looks into the folders in the current one and takes
+    the one trained last. Raises FileNotFoundError when there is none.
+    """
+    if place is not None and not place.is_dir():
+        return place
+    pattern = re.compile(r".*?(best|(\d+)(?:_(\d+))?)\.pt")
+    paths = [
+        path
+        for path in (Path().glob("*/*.pt") if place is None else place.glob("*.pt"))
+        if pattern.fullmatch(path.name)
+    ]
+    if not paths:
+        where = place or "the folders here"
+        raise FileNotFoundError(f"no checkpoint in {where}: train first, or name one by --weights")
+    folder = max(paths, key=lambda path: path.stat().st_mtime).parent
+
+    def rank(path: Path) -> tuple[float, float]:
+        name, epoch, step = pattern.fullmatch(path.name).groups()
+        if name == "best":
+            return float("inf"), 0
+        return int(epoch), float("inf") if step is None else int(step)
+
+    return max((path for path in paths if path.parent == folder), key=rank)
+
+
+def _numbered_weights(config: Config) -> list[tuple[int, float, Path]]:
+    numbered = []
+    for path in get_weights_folder(config).glob("*.pt"):
+        match = re.fullmatch(rf"{re.escape(config.model_basename)}(\d+)(?:_(\d+))?\.pt", path.name)
+        if match:
+            inside = float("inf") if match[2] is None else int(match[2])
+            numbered.append((int(match[1]), inside, path))
+    return sorted(numbered)
+
+
+def _check_types(config: Config) -> None:
+    hints = get_type_hints(Config)
+    for field in fields(Config):
+        value, hint = getattr(config, field.name), hints[field.name]
+        if get_origin(hint) is Literal:
+            if value not in get_args(hint):
+                choices = ", ".join(get_args(hint))
+                raise ValueError(f"{field.name} ({value!r}) must be one of {choices}")
+            continue
+        allowed = get_args(hint) or (hint,)
+        if float in allowed:
+            allowed += (int,)
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            names = " or ".join(kind.__name__ for kind in allowed if kind is not type(None))
+            raise ValueError(f"{field.name} ({value!r}) must be of type {names}")

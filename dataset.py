@@ -1,0 +1,292 @@
+"""Encoded sentence pairs, their masks, and batches of similar lengths."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import tokenizer as tokenizer_room
+from config import Config, get_weights_folder
+from corpus import cap_pairs, load_pairs, split_pairs
+from tokenizer import Tokenizer, get_or_build_tokenizer, tokenizer_from_json
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# The library's cache knows our functions by name only; with this it also sees them change.
+CODE_VERSION = hashlib.sha256(
+    b"".join(Path(room).read_bytes() for room in (__file__, tokenizer_room.__file__))
+).hexdigest()
+
+
+# Masks are boolean, True = may attend; no other room makes one.
+
+
+def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
+    """Return the mask (1, 1, size, size) that lets each position see itself and those before."""
+    return torch.ones(1, 1, size, size, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+    """Return the mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
+    return (ids != pad_id)[:, None, None, :]
+
+
+class BilingualDataset(torch.utils.data.Dataset):
+    """Encoded sentence pairs, memory-mapped from disk.
+
+    An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
+    input [SOS] target (T), `tgt_out` what it should say, target [EOS] (T). Pairs with S or T over
+    seq_len are left out, counted aloud. `src_lens` and `tgt_lens` are S and T of every item.
+    """
+
+    def __init__(
+        self,
+        pairs: "Dataset",
+        tokenizer_src: Tokenizer,
+        tokenizer_tgt: Tokenizer,
+        seq_len: int,
+        name: str = "training",
+    ) -> None:
+        self.tokenizer_src, self.tokenizer_tgt = tokenizer_src, tokenizer_tgt
+        self.rows = pairs.map(
+            _encode,
+            batched=True,
+            fn_kwargs={
+                "tokenizer_src": tokenizer_src.to_json(),
+                "tokenizer_tgt": tokenizer_tgt.to_json(),
+                "version": CODE_VERSION,
+            },
+            desc=f"tokenising {name}",
+        )
+        src_lens, tgt_lens = (
+            self.rows.data.column(name).to_numpy() for name in ("src_len", "tgt_len")
+        )
+        longest = np.maximum(src_lens, tgt_lens)
+        self.kept = np.flatnonzero(longest <= seq_len)
+        self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
+        dropped = len(longest) - len(self.kept)
+        if not len(self.kept):
+            raise ValueError(
+                f"every {name} pair is longer than seq_len ({seq_len}); "
+                f"--seq_len {longest.max()} keeps them all"
+            )
+        if dropped:
+            print(
+                f"{name}: {dropped:,} of {len(longest):,} pairs are longer than seq_len "
+                f"({seq_len}) and dropped; --seq_len {longest.max()} keeps them all"
+            )
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: int) -> dict[str, list[int]]:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, list[int]]]:
+        rows = self.rows.select_columns(["src", "tgt"])[self.kept[indices]]
+        return [
+            {"index": int(index), "src": src, "tgt_in": tgt[:-1], "tgt_out": tgt[1:]}
+            for index, src, tgt in zip(indices, rows["src"], rows["tgt"], strict=True)
+        ]
+
+    def collate(self, items: list[dict[str, list[int]]]) -> "Batch":
+        """Pad items to their own longest, each side by its own pad id, and mask the source's."""
+        src_pad_id, tgt_pad_id = self.tokenizer_src.pad_id, self.tokenizer_tgt.pad_id
+        src = pad([item["src"] for item in items], src_pad_id)
+        return Batch(
+            indices=[item["index"] for item in items],
+            src=src,
+            src_mask=padding_mask(src, src_pad_id),
+            tgt_in=pad([item["tgt_in"] for item in items], tgt_pad_id),
+            tgt_out=pad([item["tgt_out"] for item in items], tgt_pad_id),
+            tokens=sum(len(item["tgt_out"]) for item in items),
+        )
+
+    def texts(self, column: str) -> list[str]:
+        """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
+        return self.rows.select_columns([column])[self.kept][column]
+
+    def fingerprint(self) -> str:
+        """Return a hash of all texts, the same wherever and however often they are loaded."""
+        digest = hashlib.sha256()
+        for rows in self.rows.select_columns(["src_text", "tgt_text"]).iter(10000):
+            digest.update(json.dumps(rows).encode())
+        return digest.hexdigest()
+
+
+@lru_cache(maxsize=2)
+def _cached_tokenizer(text: str) -> Tokenizer:
+    return tokenizer_from_json(text, "the tokenizer")
+
+
+def _encode(
+    batch: dict[str, list[str]], tokenizer_src: str, tokenizer_tgt: str, version: str
+) -> dict[str, list]:
+    columns = {}
+    for side, text in (("src", tokenizer_src), ("tgt", tokenizer_tgt)):
+        tokenizer = _cached_tokenizer(text)
+        encoded = tokenizer.encode_batch(batch[f"{side}_text"])
+        columns[side] = [[tokenizer.sos_id, *ids, tokenizer.eos_id] for ids in encoded]
+    columns["src_len"] = [len(ids) for ids in columns["src"]]
+    columns["tgt_len"] = [len(ids) - 1 for ids in columns["tgt"]]
+    return columns
+
+
+def form_batches(
+    src_lens: np.ndarray,
+    tgt_lens: np.ndarray,
+    batch_tokens: int,
+    batch_size: int | None = None,
+    seed: Sequence[int] | None = None,
+) -> list[np.ndarray]:
+    """Group pairs of similar lengths, each pair once, as many as the budget allows.
+
+    A batch of n pairs whose longest side has L tokens takes n * L of `batch_tokens`, and at most
+    `batch_size` pairs. With a seed (any numbers, as (seed, epoch)) equal lengths are mixed and the
+    batches shuffled; without one they come shortest first.
+    """
+    rng = None if seed is None else np.random.default_rng(list(seed))
+    mixed = np.arange(len(src_lens)) if rng is None else rng.permutation(len(src_lens))
+    src_lens, tgt_lens = src_lens[mixed].astype(np.int64), tgt_lens[mixed].astype(np.int64)
+    longest = np.maximum(src_lens, tgt_lens)
+    # By the longer side first. Within one length the difference runs up, in the next down, so
+    # that a batch over the border between two lengths has no jump in its shorter side.
+    difference = np.where(longest % 2, src_lens - tgt_lens, tgt_lens - src_lens)
+    order = np.lexsort((difference, longest))
+    batches, start = [], 0
+    most_pairs = batch_size or len(order)
+    for end, length in enumerate(longest[order].tolist()):
+        pairs = end - start + 1
+        if end > start and (pairs * length > batch_tokens or pairs > most_pairs):
+            batches.append(mixed[order[start:end]])
+            start = end
+    if len(order):
+        batches.append(mixed[order[start:]])
+    if rng is not None:
+        rng.shuffle(batches)
+    return batches
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded pairs: src (B, S), src_mask (B, 1, 1, S), tgt_in and tgt_out (B, T)."""
+
+    indices: list[int]  # of the pairs in their dataset
+    src: Tensor
+    src_mask: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+    tokens: int  # real target tokens, [EOS] included
+
+    def to(self, device: torch.device) -> "Batch":
+        moved = {
+            name: getattr(self, name).to(device, non_blocking=True)
+            for name in ("src", "src_mask", "tgt_in", "tgt_out")
+        }
+        return replace(self, **moved)
+
+    def pin_memory(self) -> "Batch":
+        pinned = {
+            name: getattr(self, name).pin_memory()
+            for name in ("src", "src_mask", "tgt_in", "tgt_out")
+        }
+        return replace(self, **pinned)
+
+
+def pad(sequences: Sequence[list[int]], pad_id: int) -> Tensor:
+    """Return ids padded on the right to the longest: (B, longest)."""
+    rows = [torch.tensor(ids) for ids in sequences]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
+
+
+def source_batches(
+    sources: Sequence[list[int]], tokenizer: Tokenizer, batch_tokens: int
+) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    """Yield indices, src (B, S) and src_mask of encoded sources to translate, shortest first."""
+    lens = np.array([len(ids) + 2 for ids in sources])
+    for indices in form_batches(lens, lens, batch_tokens):
+        src = pad(
+            [[tokenizer.sos_id, *sources[i], tokenizer.eos_id] for i in indices], tokenizer.pad_id
+        )
+        yield indices, src, padding_mask(src, tokenizer.pad_id)
+
+
+def get_ds(
+    config: Config, state: dict | None
+) -> tuple[BilingualDataset, BilingualDataset, BilingualDataset | None]:
+    """Return training, validation and (if there is a testsource) test pairs, encoded.
+
+    A resumed run has its tokenizers from its checkpoint `state`; a new one trains them on the
+    training side, or takes the files that `tokenizer_file` names. Raises ValueError if the
+    training pairs are not those of the checkpoint.
+    """
+    langs = (config.lang_src, config.lang_tgt)
+    train_pairs = load_pairs(config.datasource, *langs)
+    if config.validsource:
+        valid_pairs = load_pairs(config.validsource, *langs)
+    elif config.datasource == "phrasebook":
+        valid_pairs = load_pairs("phrasebook", *langs, "validation")
+    else:
+        train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
+    valid_pairs = cap_pairs(valid_pairs, config.val_size, config.seed)
+    test_pairs = load_pairs(config.testsource, *langs) if config.testsource else None
+
+    if state is None:
+        tokenizers = get_tokenizers(config, train_pairs)
+    else:
+        tokenizers = get_saved_tokenizers(state)
+    train_ds = BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training")
+    valid_ds = BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation")
+    test_ds = test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test")
+    print(
+        f"{len(train_ds):,} pairs to train on, {len(valid_ds):,} to validate; vocabularies of "
+        f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
+    )
+    if state is not None and state["data"] != train_ds.fingerprint():
+        raise ValueError(
+            f"the training pairs of {config.datasource} are not those of the checkpoint "
+            f"(hash {train_ds.fingerprint()[:12]}, then {state['data'][:12]}); "
+            "--model_folder NAME starts a new run"
+        )
+    return train_ds, valid_ds, test_ds
+
+
+def get_tokenizers(config: Config, pairs: "Dataset") -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer of a new run, and store them with it."""
+    langs = (config.lang_src, config.lang_tgt)
+    own_files = Path(config.tokenizer_file).name != config.tokenizer_file
+    folder = Path() if own_files else get_weights_folder(config)
+    texts = {lang: pairs[f"{side}_text"] for lang, side in zip(langs, ("src", "tgt"), strict=True)}
+    if config.shared_vocab:
+        texts = {"-".join(langs): itertools.chain(*texts.values())}
+    tokenizers = []
+    for lang, sentences in texts.items():
+        path = folder / config.tokenizer_file.format(lang)
+        if own_files and not path.exists():
+            raise FileNotFoundError(f"there is no tokenizer {path}")
+        if not own_files:
+            # Of a run that was stopped before its first checkpoint, maybe on other pairs.
+            path.unlink(missing_ok=True)
+        tokenizers.append(
+            get_or_build_tokenizer(
+                path, sentences, config.tokenizer, config.vocab_size, config.min_frequency
+            )
+        )
+    return tokenizers[0], tokenizers[-1]
+
+
+def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer inside a checkpoint."""
+    return (
+        tokenizer_from_json(state["tokenizer_src"], "the checkpoint's source tokenizer"),
+        tokenizer_from_json(state["tokenizer_tgt"], "the checkpoint's target tokenizer"),
+    )

@@ -1,0 +1,160 @@
+"""Building, checking and storing tokenizers; text to ids and back."""
+
+import os
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from tqdm import tqdm
+
+SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
+
+
+def clean_text(text: str) -> str:
+    """Return text as every room sees it: composed (NFC), without white space around it."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """Turns text into ids and back; control tokens typed in a text are ordinary text.
+
+    Made by `build_tokenizer` or `tokenizer_from_json`. Ids never include [SOS], [EOS] or [PAD]:
+    who needs them adds `sos_id`, `eos_id` and `pad_id`.
+    """
+
+    backend: tokenizers.Tokenizer
+    unk_id: int
+    pad_id: int
+    sos_id: int
+    eos_id: int
+
+    @property
+    def size(self) -> int:
+        """Number of entries, special tokens included."""
+        return self.backend.get_vocab_size()
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        encodings = self.backend.encode_batch_fast(texts, add_special_tokens=False)
+        control = {self.pad_id, self.sos_id, self.eos_id}
+        return [
+            # Only a tokenizer from elsewhere can map a text to a control token.
+            e.ids if control.isdisjoint(e.ids) else self._without_control(e.ids)
+            for e in encodings
+        ]
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_batch([text])[0]
+
+    def decode(self, ids: list[int]) -> str:
+        """Return the text of ids up to the first [EOS]; unknown words show as [UNK]."""
+        if self.eos_id in ids:
+            ids = ids[: ids.index(self.eos_id)]
+        ids = [i for i in ids if i not in (self.pad_id, self.sos_id)]
+        return self.backend.decode(ids, skip_special_tokens=False)
+
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that have no id of their own, in order."""
+        encoding = self.backend.encode(text, add_special_tokens=False)
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        return [text[start:end].strip() for i, (start, end) in spans if i == self.unk_id]
+
+    def to_json(self) -> str:
+        return self.backend.to_str()
+
+    def _without_control(self, ids: list[int]) -> list[int]:
+        control = (self.pad_id, self.sos_id, self.eos_id)
+        return [self.unk_id if i in control else i for i in ids]
+
+
+def tokenizer_from_json(text: str, name: str) -> Tokenizer:
+    """Return the tokenizer that `to_json` wrote; ValueError says what is wrong with `name`."""
+    try:
+        backend = tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises plain Exception
+        raise ValueError(f"{name} is not a tokenizer file: {error}") from None
+    return _checked(backend, name)
+
+
+def build_tokenizer(
+    texts: Iterable[str], kind: str, vocab_size: int, min_frequency: int
+) -> Tokenizer:
+    """Train a tokenizer of whole words ("word") or byte-level sub-words ("bpe") on texts.
+
+    Both restore the blanks of the text: a token carries the blank before it. `word` knows the
+    words and punctuation marks seen at least min_frequency times; `bpe` writes any text at all.
+    """
+    special = {"special_tokens": list(SPECIAL_TOKENS), "show_progress": False}
+    if kind == "word":
+        backend = tokenizers.Tokenizer(models.WordLevel(unk_token="[UNK]"))
+        white_space = normalizers.Replace(tokenizers.Regex(r"\s+"), " ")
+        backend.normalizer = normalizers.Sequence(
+            [normalizers.NFC(), white_space, normalizers.Strip(), normalizers.Prepend(" ")]
+        )
+        word = tokenizers.Regex(r" ?(?:\w+|[^\w\s])")
+        backend.pre_tokenizer = pre_tokenizers.Split(word, behavior="isolated")
+        # Alone among the tokens, [UNK] lacks the blank of the word that it stands for.
+        first = [decoders.Replace("[UNK]", " [UNK]"), decoders.Fuse()]
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=vocab_size, min_frequency=min_frequency, **special
+        )
+    elif kind == "bpe":
+        backend = tokenizers.Tokenizer(models.BPE())
+        backend.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        first = [decoders.ByteLevel()]
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            min_frequency=min_frequency,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            **special,
+        )
+    else:
+        raise ValueError(f"tokenizer ({kind!r}) must be word or bpe")
+    backend.decoder = decoders.Sequence([*first, decoders.Strip(" ", 1, 0)])
+    backend.train_from_iterator(tqdm(texts, desc="training tokenizer", delay=2), trainer)
+    return _checked(backend, "the new tokenizer")
+
+
+def get_or_build_tokenizer(
+    path: Path, texts: Iterable[str], kind: str, vocab_size: int, min_frequency: int
+) -> Tokenizer:
+    """Return the tokenizer stored at path, or train one on texts and store it there."""
+    if path.exists():
+        return tokenizer_from_json(path.read_text(encoding="utf-8"), str(path))
+    tokenizer = build_tokenizer(texts, kind, vocab_size, min_frequency)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(tokenizer.to_json())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    return tokenizer
+
+
+def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
+    ids = {}
+    for token in SPECIAL_TOKENS:
+        ids[token] = backend.token_to_id(token)
+        if ids[token] is None:
+            raise ValueError(f"{name} has no {token} token; it needs {' '.join(SPECIAL_TOKENS)}")
+    highest = max(backend.get_vocab().values())
+    if highest >= backend.get_vocab_size():
+        raise ValueError(
+            f"{name} has id {highest} but only {backend.get_vocab_size()} entries: ids must be "
+            f"0 to {backend.get_vocab_size() - 1}, each once"
+        )
+    # Not part of the stored file, so set on every path into the project: without it a text that
+    # holds "[EOS]" would be cut there.
+    backend.encode_special_tokens = True
+    return Tokenizer(
+        backend,
+        unk_id=ids["[UNK]"],
+        pad_id=ids["[PAD]"],
+        sos_id=ids["[SOS]"],
+        eos_id=ids["[EOS]"],
+    )

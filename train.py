@@ -1,0 +1,327 @@
+"""Train a Transformer for translation: python train.py [base|demo|small|tiny] [--flag value ...]"""
+
+import itertools
+import math
+import signal
+import sys
+import time
+from dataclasses import asdict
+
+import numpy as np
+import torch
+import tyro
+from torch import nn
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+import checkpoint
+from config import (
+    PRESETS,
+    Config,
+    check_same_run,
+    config_from_dict,
+    get_config,
+    get_weights_file_path,
+)
+from curves import Curves, get_log_dir
+from dataset import Batch, BilingualDataset, form_batches, get_ds
+from device import get_device, get_precision
+from model import Transformer, build_transformer
+from run import Interrupt, Interrupted, Progress, Run, load_checkpoint, set_newer_aside
+from validation import run_validation, target_loss
+
+SAMPLES = 5  # sentences whose translations are shown at each validation
+
+
+# --- What the run is made of ---
+
+
+def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Transformer:
+    """Return a new model, its weights drawn by the config's seed."""
+    torch.manual_seed(config.seed)
+    return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
+
+
+# --- One update ---
+
+
+def learning_rate(step: int, config: Config) -> float:
+    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`)."""
+    return config.lr * min(step / config.warmup, math.sqrt(config.warmup / step))
+
+
+def seed_update(seed: int, step: int, rank: int = 0) -> None:
+    """Seed dropout for one update, so that a resumed run draws what the first would have."""
+    state = np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)
+    torch.manual_seed(int(state[0]))
+
+
+def train_update(run: Run, batches: list[Batch]) -> bool:
+    """Do one update by the mean loss per real target token over all its batches.
+
+    Counts it in the run's progress, unless the gradient scaler found it too large for fp16 and
+    skipped it. Returns whether it was done. Does not wait for the device, but for fp16.
+    """
+    config, device, precision, scaler = run.config, run.device, run.precision, run.scaler
+    step = run.progress.global_step + 1
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate(step, config)
+    seed_update(config.seed, step)
+
+    tokens = sum(batch.tokens for batch in batches)
+    total = torch.zeros((), device=device)
+    for batch in batches:
+        with torch.autocast(device.type, precision, enabled=precision != torch.float32):
+            logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
+            loss = target_loss(logits, batch.tgt_out, run.pad_id, config.label_smoothing)
+        scaler.scale(loss / tokens).backward()
+        total += loss.detach()
+    scaler.unscale_(run.optimizer)
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
+    scale = scaler.get_scale()
+    scaler.step(run.optimizer)
+    scaler.update()
+    run.optimizer.zero_grad(set_to_none=True)
+
+    skipped = scaler.get_scale() < scale
+    if not skipped:
+        run.progress.count_update(total, norm, tokens)
+    return not skipped
+
+
+# --- The run ---
+
+
+def log_window(run: Run, seconds: float) -> str:
+    """Add a point to the training curves and start the next window; return the point in words."""
+    progress, window = run.progress, run.progress.window
+    step, tokens = progress.global_step, window["tokens"]
+    check_finite(run)
+    row = {
+        "step": step,
+        "train/loss": float(window["loss"]) / tokens,
+        "train/lr": learning_rate(step, run.config),
+        "train/grad_norm": float(window["norm"]) / window["updates"],
+        "train/tokens_per_second": tokens / seconds,
+    }
+    progress.train_row, progress.window = row, Progress().window
+    run.curves.add_row(row)
+    return (
+        f"loss {row['train/loss']:.3f}, lr {row['train/lr']:.1e}, "
+        f"{row['train/tokens_per_second']:,.0f} tokens/s"
+    )
+
+
+def check_finite(run: Run) -> None:
+    """Raise ArithmeticError if a loss or gradient since the last point was not a number."""
+    window, step = run.progress.window, run.progress.global_step
+    if not (math.isfinite(window["loss"]) and math.isfinite(window["norm"])):
+        raise ArithmeticError(
+            f"the loss or its gradient is not finite at update {step} "
+            f"(lr {learning_rate(step, run.config):.2g}); the last checkpoint is good: "
+            "go on from it with a lower --lr or a longer --warmup"
+        )
+
+
+def validate(run: Run, interrupt: Interrupt) -> None:
+    """Score the model, log it, keep the best, and save the scores with the checkpoint."""
+    progress, config = run.progress, run.config
+    epoch = progress.epoch - (progress.batch == 0)
+    loss, scores, predicted = run_validation(
+        run.model, run.valid_ds, config, run.device, f"validation {epoch:02d}", interrupt.check
+    )
+    row = {"step": progress.global_step, "epoch": epoch, "val/loss": loss}
+    row |= {f"val/{name}": getattr(scores, name) for name in ("bleu", "chrf", "cer", "wer")}
+    progress.history.append(row)
+
+    run.curves.add_row(row)
+    lines = [f"epoch {epoch:02d}, update {row['step']:,}: val/loss {loss:.3f}, {scores}"]
+    samples = sample_translations(run.valid_ds, predicted)
+    run.curves.add_table("val/samples", ["source", "target", "predicted"], samples, row["step"])
+    for sample in samples[:2]:
+        names = ("SOURCE", "TARGET", "PREDICTED")
+        lines += [f"{name:>10}: {text}" for name, text in zip(names, sample, strict=True)]
+    if len(predicted) > 1 and len(set(predicted)) == 1:
+        lines.append(
+            "every prediction is the same sentence: early in training that passes; later it means "
+            "that the learning rate (--lr, --warmup) does not fit"
+        )
+    tqdm.write("\n".join(lines))
+    if progress.best(config.monitor) == len(progress.history) - 1:
+        run.save(get_weights_file_path(config, "best"))
+    run.save(run.path())
+
+
+def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list[list[str]]:
+    """Return source, target and prediction of a few items, always the same ones."""
+    chosen = np.unique(np.linspace(0, len(predicted) - 1, SAMPLES, dtype=int)).tolist()
+    columns = (dataset.texts("src_text"), dataset.texts("tgt_text"), predicted)
+    return [[column[i] for column in columns] for i in chosen]
+
+
+def train_epoch(run: Run, interrupt: Interrupt) -> None:
+    """Train to the end of the epoch, or until patience is lost; save and validate on the way."""
+    config, progress, epoch = run.config, run.progress, run.progress.epoch
+    batches = form_batches(
+        run.train_ds.src_lens,
+        run.train_ds.tgt_lens,
+        config.batch_tokens,
+        config.batch_size,
+        seed=(config.seed, epoch),
+    )
+    loader = DataLoader(
+        run.train_ds,
+        batch_sampler=batches[progress.batch :],
+        collate_fn=run.train_ds.collate,
+        pin_memory=run.device.type == "cuda",
+    )
+    remaining = iter(loader)
+    bar = tqdm(
+        desc=f"epoch {epoch:02d}",
+        unit="update",
+        initial=progress.batch // config.accumulate,
+        total=math.ceil(len(batches) / config.accumulate),
+    )
+    started = time.perf_counter()
+    run.model.train()
+    while progress.epoch == epoch:
+        group = [batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)]
+        stepped = train_update(run, group)
+        progress.batch += len(group)
+        if progress.batch == len(batches):
+            progress.epoch, progress.batch = epoch + 1, 0
+        bar.update()
+        step = progress.global_step
+        if stepped and step % config.log_every == 0:
+            bar.set_postfix_str(log_window(run, time.perf_counter() - started))
+            started = time.perf_counter()
+
+        due = progress.validation_is_due(config)
+        if due or interrupt.signum or (config.save_every and step % config.save_every == 0):
+            check_finite(run)
+            run.save(run.path())
+        interrupt.check()
+        if due:
+            validate(run, interrupt)
+            started = time.perf_counter()
+            if progress.is_finished(config):
+                break
+    bar.close()
+
+
+def start_run(config: Config) -> tuple[Run, BilingualDataset | None]:
+    """Build a run and its test set, or bring it back from the checkpoint that `preload` names.
+
+    Everything a user can get wrong is found here, before anything is written.
+    """
+    device = get_device(config.device)
+    precision = get_precision(config.precision, device)
+    loaded = load_checkpoint(config)
+    state = loaded[1] if loaded else None
+    if loaded:
+        saved = config_from_dict(state["config"])
+        try:
+            changes = check_same_run(saved, config, in_epoch=state["batch"] > 0)
+        except ValueError as error:
+            raise ValueError(f"{loaded[0]} does not fit: {error}") from None
+        print(*changes, sep="\n", end="\n" if changes else "")
+    train_ds, valid_ds, test_ds = get_ds(config, state)
+    model = get_model(config, train_ds.tokenizer_src.size, train_ds.tokenizer_tgt.size).to(device)
+    run = Run(
+        config=config,
+        model=model,
+        optimizer=torch.optim.Adam(
+            model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
+        ),
+        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
+        train_ds=train_ds,
+        valid_ds=valid_ds,
+        device=device,
+        precision=precision,
+        progress=Progress(),
+        fingerprint=train_ds.fingerprint(),
+    )
+    if loaded:
+        run.restore(state)
+        print(f"going on from {loaded[0]}: epoch {state['epoch']}, update {state['global_step']}")
+        set_newer_aside(config, run.progress)
+    if config.compile:
+        model.compile(dynamic=True)
+    parameters = sum(p.numel() for p in model.parameters())
+    print(f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}")
+    return run, test_ds
+
+
+def train_model(config: Config) -> None:
+    """Train until the epochs are done or patience is lost, then score the test set, if any.
+
+    Goes on from the latest checkpoint. Raises Interrupted when a signal stopped it, after saving.
+    """
+    run, test_ds = start_run(config)
+    progress = run.progress
+    if progress.is_finished(config) and not progress.validation_is_due(config):
+        print(
+            f"nothing left to train: {progress.epoch} epochs are done, num_epochs is "
+            f"{config.num_epochs}, patience {config.patience}; a higher --num_epochs goes on"
+        )
+    else:
+        with Interrupt() as interrupt:
+            fit(run, interrupt)
+    if test_ds is not None:
+        best = get_weights_file_path(config, "best")
+        run.model.load_state_dict(checkpoint.load(best)["model"])
+        _, scores, _ = run_validation(run.model, test_ds, config, run.device, "test")
+        print(f"test of {best}: {scores}")
+
+
+def fit(run: Run, interrupt: Interrupt) -> None:
+    """Write the curves of a run and train it to its end."""
+    config, progress = run.config, run.progress
+    # What a stopped run wrote after the checkpoint is hidden, as it will be written again.
+    due = progress.validation_is_due(config)
+    first_step = progress.global_step + (not due)
+    run.curves = Curves(get_log_dir(config), first_step)
+    if progress.global_step == 0:
+        rows = [[name, str(value)] for name, value in asdict(config).items()]
+        run.curves.add_table("config", ["name", "value"], rows, step=0)
+    if due:
+        if progress.train_row.get("step") == progress.global_step:
+            run.curves.add_row(progress.train_row)
+        validate(run, interrupt)
+    while not progress.is_finished(config):
+        train_epoch(run, interrupt)
+    run.curves.close()
+
+
+def parse_arguments(arguments: list[str]) -> Config:
+    """Return the config of a command line: an optional preset, then flags that override it."""
+    preset = "base"
+    if arguments and not arguments[0].startswith("-"):
+        preset, *arguments = arguments
+    return tyro.cli(
+        Config,
+        default=get_config(preset),
+        args=arguments,
+        prog=f"train.py [{'|'.join(PRESETS)}]",
+        description="Train a Transformer for translation, or go on where it was stopped.",
+        use_underscores=True,
+    )
+
+
+def main() -> int:
+    try:
+        train_model(parse_arguments(sys.argv[1:]))
+    except Interrupted as stop:
+        print(f"stopped by {stop}; the same command goes on from here", file=sys.stderr)
+        return 128 + stop.signum
+    except KeyboardInterrupt:
+        print("stopped by SIGINT before training began", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except (ValueError, ArithmeticError, OSError) as error:
+        print(f"train.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

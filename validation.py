@@ -1,0 +1,79 @@
+"""Translating a whole dataset and scoring it; the loss."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+import metrics
+from config import Config
+from dataset import BilingualDataset, form_batches
+from decode import greedy_decode
+from model import Transformer
+
+
+def target_loss(logits: Tensor, tgt_out: Tensor, pad_id: int, label_smoothing: float = 0) -> Tensor:
+    """Return the summed cross-entropy of logits (B, T, V) over the real tokens of tgt_out (B, T).
+
+    pad_id is the target's. With smoothing, that share of the probability is spread evenly over
+    the vocabulary (section 5.4).
+    """
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        tgt_out.flatten(),
+        ignore_index=pad_id,
+        label_smoothing=label_smoothing,
+        reduction="sum",
+    )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch dropout and gradients off, and the model's mode back afterwards."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def run_validation(
+    model: Transformer,
+    dataset: BilingualDataset,
+    config: Config,
+    device: torch.device,
+    name: str = "validation",
+    between_batches: Callable[[], None] = lambda: None,
+) -> tuple[float, metrics.Scores, list[str]]:
+    """Translate a whole dataset by free-running decode.
+
+    Returns the loss (nats per real target token, without smoothing), the scores, and the
+    predicted text of each item. Always in fp32, as `translate.py`, so that both print the same.
+    """
+    tokenizer = dataset.tokenizer_tgt
+    predicted = [""] * len(dataset)
+    total = 0.0
+    bar = tqdm(total=len(dataset), desc=name, unit="sentence", leave=False, delay=2)
+    with evaluating(model), bar:
+        for indices in form_batches(dataset.src_lens, dataset.tgt_lens, config.batch_tokens):
+            between_batches()
+            batch = dataset.collate(dataset.__getitems__(indices)).to(device)
+            logits = model(batch.src, batch.src_mask, batch.tgt_in)
+            total += target_loss(logits, batch.tgt_out, tokenizer.pad_id).item()
+            outputs = greedy_decode(
+                model,
+                batch.src,
+                batch.src_mask,
+                sos_id=tokenizer.sos_id,
+                eos_id=tokenizer.eos_id,
+            )
+            for i, ids in zip(batch.indices, outputs, strict=True):
+                predicted[i] = tokenizer.decode(ids)
+            bar.update(len(indices))
+    scores = metrics.score(predicted, dataset.texts("tgt_text"), config.lang_tgt)
+    return total / dataset.tgt_lens.sum().item(), scores, predicted
