@@ -43,19 +43,22 @@ def load_pairs(source: str, lang_src: str, lang_tgt: str, split: str = "train") 
     phrasebook, which has "train" and "validation". Prints what was found and dropped.
     Raises ValueError or FileNotFoundError, in one line, for what a user can mend.
     """
-    pairs, note = _find_pairs(source, lang_src, lang_tgt, split)
-    found = len(pairs)
-    pairs = pairs.map(
+    rows, note = _find_pairs(source, lang_src, lang_tgt, split)
+    pairs = rows.map(
         _clean,
         batched=True,
         fn_kwargs={"lang_src": lang_src, "lang_tgt": lang_tgt, "version": CODE_VERSION},
-        remove_columns=pairs.column_names,
+        remove_columns=rows.column_names,
         desc="cleaning",
     )
-    dropped = f", {found - len(pairs):,} with an empty side dropped" if len(pairs) < found else ""
-    print(f"{source}: {found:,} pairs{note}, {lang_src} -> {lang_tgt}{dropped}")
+    dropped = len(rows) - len(pairs)
     if not len(pairs):
-        raise ValueError(f"{source} has no pair with text on both sides")
+        first = f"; its first row is {str(rows[0])[:200]}" if len(rows) else ""
+        raise ValueError(
+            f"{source} has no pair with text on both sides, {lang_src} and {lang_tgt}{first}"
+        )
+    with_drops = f", {dropped:,} with an empty side dropped" if dropped else ""
+    print(f"{source}: {len(rows):,} pairs{note}, {lang_src} -> {lang_tgt}{with_drops}")
     return pairs
 
 
@@ -260,10 +263,7 @@ def _column(batch: dict[str, list], name: str, lang: str) -> list:
         if key in batch:
             return batch[key]
     if "translation" in batch:
-        rows = [row or {lang: None} for row in batch["translation"]]
-        if lang not in rows[0]:
-            raise ValueError(f"translation has no {lang}; its languages are {', '.join(rows[0])}")
-        return [row[lang] for row in rows]
+        return [(row or {}).get(lang) for row in batch["translation"]]
     raise ValueError(f"no column translation or {lang}; the columns are {', '.join(batch)}")
 
 

@@ -10,6 +10,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from tqdm import tqdm
 
+JOINER = "￭"  # on the side of a punctuation mark where the text has no blank
 SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 
@@ -59,8 +60,13 @@ class Tokenizer:
     def unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that have no id of their own, in order."""
         encoding = self.backend.encode(text, add_special_tokens=False)
-        spans = zip(encoding.ids, encoding.offsets, strict=True)
-        return [text[start:end].strip() for i, (start, end) in spans if i == self.unk_id]
+        if self.unk_id not in encoding.ids:
+            return []
+        normalizer, splitter = self.backend.normalizer, self.backend.pre_tokenizer
+        text = normalizer.normalize_str(text) if normalizer else text
+        words = [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
+        owners = zip(encoding.ids, encoding.word_ids, strict=True)
+        return [words[owner].strip(JOINER) for i, owner in owners if i == self.unk_id]
 
     def to_json(self) -> str:
         return self.backend.to_str()
@@ -84,20 +90,31 @@ def build_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer of whole words ("word") or byte-level sub-words ("bpe") on texts.
 
-    Both restore the blanks of the text: a token carries the blank before it. `word` knows the
-    words and punctuation marks seen at least min_frequency times; `bpe` writes any text at all.
+    Both bring back the blanks of the text. `word` knows the words and punctuation marks seen at
+    least min_frequency times, a word being the same with a blank or an apostrophe before it; `bpe`
+    writes any text at all.
     """
     special = {"special_tokens": list(SPECIAL_TOKENS), "show_progress": False}
     if kind == "word":
         backend = tokenizers.Tokenizer(models.WordLevel(unk_token="[UNK]"))
-        white_space = normalizers.Replace(tokenizers.Regex(r"\s+"), " ")
         backend.normalizer = normalizers.Sequence(
-            [normalizers.NFC(), white_space, normalizers.Strip(), normalizers.Prepend(" ")]
+            [
+                normalizers.NFC(),
+                normalizers.Replace(JOINER, "■"),
+                # Punctuation stands alone, with a joiner on each side that had no blank.
+                normalizers.Replace(tokenizers.Regex(r"(?<=\S)(?=[^\w\s])"), f" {JOINER}"),
+                normalizers.Replace(tokenizers.Regex(rf"(?<=[^\w\s{JOINER}])(?=\w)"), f"{JOINER} "),
+            ]
         )
-        word = tokenizers.Regex(r" ?(?:\w+|[^\w\s])")
-        backend.pre_tokenizer = pre_tokenizers.Split(word, behavior="isolated")
-        # Alone among the tokens, [UNK] lacks the blank of the word that it stands for.
-        first = [decoders.Replace("[UNK]", " [UNK]"), decoders.Fuse()]
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        backend.decoder = decoders.Sequence(
+            [
+                decoders.WordPiece(JOINER, cleanup=False),  # joins to the left
+                decoders.Fuse(),
+                decoders.Replace(f"{JOINER} ", ""),  # joins to the right
+                decoders.Replace(JOINER, ""),
+            ]
+        )
         trainer = trainers.WordLevelTrainer(
             vocab_size=vocab_size, min_frequency=min_frequency, **special
         )
@@ -105,7 +122,7 @@ def build_tokenizer(
         backend = tokenizers.Tokenizer(models.BPE())
         backend.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-        first = [decoders.ByteLevel()]
+        backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
             min_frequency=min_frequency,
@@ -114,7 +131,6 @@ def build_tokenizer(
         )
     else:
         raise ValueError(f"tokenizer ({kind!r}) must be word or bpe")
-    backend.decoder = decoders.Sequence([*first, decoders.Strip(" ", 1, 0)])
     backend.train_from_iterator(tqdm(texts, desc="training tokenizer", delay=2), trainer)
     return _checked(backend, "the new tokenizer")
 

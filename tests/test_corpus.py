@@ -1,0 +1,286 @@
+"""Every kind of source gives the same clean pairs, and every mistake one line."""
+
+import gzip
+import json
+import unicodedata
+
+import pytest
+
+from corpus import cap_pairs, load_pairs, split_pairs
+
+PAIRS = [("The house.", "La casa."), ("It rains.", "Piove."), ("NA", "null"), ('"Yes"', '"Sì"')]
+
+
+def texts(pairs):
+    return list(zip(pairs["src_text"], pairs["tgt_text"], strict=True))
+
+
+def write_text_pair(folder, pairs, name="train", langs=("en", "it")):
+    for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
+        (folder / f"{name}.{lang}").write_text("".join(f"{text}\n" for text in side), "utf-8")
+    return str(folder / name)
+
+
+def write_file(folder, kind):
+    """Write PAIRS as a file of that kind; returns its path."""
+    path = folder / f"pairs.{kind}"
+    rows = [{"en": en, "it": it} for en, it in PAIRS]
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps({"translation": row}) + "\n" for row in rows), "utf-8")
+    elif kind == "json":
+        path.write_text(json.dumps(rows), "utf-8")
+    elif kind == "csv":
+        import csv
+
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ["it", "en"])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif kind == "tsv":
+        lines = ["en\tit", *("\t".join(pair) for pair in PAIRS)]
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    elif kind == "parquet":
+        from datasets import Dataset
+
+        Dataset.from_list([{"id": "0", "translation": row} for row in rows]).to_parquet(str(path))
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv", "parquet"])
+def test_a_file_of_any_kind_gives_its_pairs_by_language(tmp_path, kind):
+    path = write_file(tmp_path, kind)
+    assert texts(load_pairs(path, "en", "it")) == PAIRS
+    assert texts(load_pairs(path, "it", "en")) == [(it, en) for en, it in PAIRS]
+
+
+def test_two_text_files_give_their_pairs(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    assert texts(load_pairs(prefix, "en", "it")) == PAIRS
+    assert texts(load_pairs(prefix, "it", "en")) == [(it, en) for en, it in PAIRS]
+
+
+def test_text_files_may_be_compressed(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    (tmp_path / "train.it.gz").write_bytes(gzip.compress((tmp_path / "train.it").read_bytes()))
+    (tmp_path / "train.it").unlink()
+    assert texts(load_pairs(prefix, "en", "it")) == PAIRS
+
+
+def test_lines_end_at_a_newline_only(tmp_path):
+    pairs = [("one\u2028still one\x0cone", "uno\x85uno"), ("two\rtwo", "due")]
+    prefix = write_text_pair(tmp_path, pairs)
+    assert texts(load_pairs(prefix, "en", "it")) == pairs
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_no_text(tmp_path):
+    (tmp_path / "train.en").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    (tmp_path / "train.it").write_bytes(b"uno\r\ndue\r\n")
+    assert texts(load_pairs(str(tmp_path / "train"), "en", "it")) == [
+        ("one", "uno"),
+        ("two", "due"),
+    ]
+
+
+def test_text_is_composed_and_trimmed(tmp_path):
+    pairs = [("  caf\N{LATIN SMALL LETTER E}\u0301\u00a0", "\u00a0bar ")]
+    ((src, tgt),) = texts(load_pairs(write_text_pair(tmp_path, pairs), "en", "it"))
+    assert (src, tgt) == ("café", "bar") and unicodedata.is_normalized("NFC", src)
+
+
+def test_a_pair_with_an_empty_side_is_dropped_as_a_pair_and_counted(tmp_path, capsys):
+    pairs = [("a", "x"), ("", "y"), ("c", "z"), ("d", " \u00a0"), ("", "")]
+    prefix = write_text_pair(tmp_path, pairs)
+    assert texts(load_pairs(prefix, "en", "it")) == [("a", "x"), ("c", "z")]
+    assert "5 pairs, en -> it, 3 with an empty side dropped" in capsys.readouterr().out
+
+
+def test_a_missing_side_in_json_is_an_empty_side(tmp_path, capsys):
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"en": "a", "it": "x"}, {"en": "c"}, {"en": None, "it": "y"}]
+    path.write_text("".join(json.dumps({"translation": row}) + "\n" for row in rows), "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [("a", "x")]
+    assert "2 with an empty side dropped" in capsys.readouterr().out
+
+
+def test_the_count_of_dropped_pairs_is_told_again_from_the_cache(tmp_path, capsys):
+    prefix = write_text_pair(tmp_path, [("a", "x"), ("", "y")])
+    for _ in range(2):
+        load_pairs(prefix, "en", "it")
+        assert "1 with an empty side dropped" in capsys.readouterr().out
+
+
+def test_a_changed_file_is_noticed(tmp_path):
+    prefix = write_text_pair(tmp_path, [("a", "x")])
+    assert texts(load_pairs(prefix, "en", "it")) == [("a", "x")]
+    write_text_pair(tmp_path, [("a", "y")])
+    assert texts(load_pairs(prefix, "en", "it")) == [("a", "y")]
+
+
+def test_the_phrasebook_goes_both_ways():
+    pairs = load_pairs("phrasebook", "it", "en", "validation")
+    assert texts(load_pairs("phrasebook", "en", "it", "validation"))[0][::-1] == texts(pairs)[0]
+
+
+# --- What a user can get wrong: one line each, with what to do ---
+
+
+def refused(source, *words, langs=("en", "it")):
+    with pytest.raises((ValueError, FileNotFoundError)) as error:
+        load_pairs(str(source), *langs)
+    message = str(error.value)
+    assert "\n" not in message and all(str(word) in message for word in words), message
+
+
+def test_unequal_line_counts_stop_with_both_numbers(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    with open(f"{prefix}.it", "a", encoding="utf-8") as file:
+        file.write("one more\n")
+    refused(prefix, "4 lines", "has 5")
+
+
+def test_a_missing_half_is_named(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    refused(prefix, "train.en is there", "train.fr is not", langs=("en", "fr"))
+
+
+def test_naming_one_text_file_explains_prefixes(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    refused(f"{prefix}.en", f"prefix: {prefix}")
+
+
+def test_a_folder_of_text_files_explains_prefixes(tmp_path):
+    write_text_pair(tmp_path, PAIRS)
+    refused(tmp_path, f"{tmp_path}/train.en")
+
+
+@pytest.mark.parametrize("source", ["/no/such/place", "./train", "pairs.jsonl", "no/such/place"])
+def test_a_path_that_is_not_there_is_not_sought_on_the_hub(source):
+    refused(source, source, "not there" if source != "no/such/place" else "there")
+
+
+def test_a_cut_json_line_is_named_by_file_and_number(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    good = json.dumps({"translation": {"en": "a", "it": "x"}}) + "\n"
+    path.write_text(good + good + good[:20] + "\n" + good, "utf-8")
+    refused(path, path, "line 3")
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path):
+    path = tmp_path / "pairs.parquet"
+    path.write_bytes(b"no parquet")
+    refused(path, path, "cannot be read")
+
+
+def test_a_file_without_the_languages_names_its_columns(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("english,italian\na,x\n", "utf-8")
+    refused(path, "english, italian")
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"translation": {"en": "a", "fr": "x"}}) + "\n", "utf-8")
+    refused(path, "en and it", "'fr': 'x'")
+
+
+def test_text_that_is_not_utf_8_is_named(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS)
+    (tmp_path / "train.it").write_bytes("perché\n".encode("latin-1") * 4)
+    refused(prefix, "train.it is not UTF-8")
+
+
+def test_no_pair_with_text_is_refused(tmp_path):
+    refused(write_text_pair(tmp_path, [("", "x")]), "no pair with text on both sides")
+
+
+def test_the_phrasebook_refuses_other_languages():
+    refused("phrasebook", "en and it", "de", langs=("en", "de"))
+
+
+@pytest.mark.parametrize("name", ["opus_books", "Helsinki-NLP/opus_books", "nobody"])
+def test_without_hub_and_cache_the_ways_on_are_told(name):
+    refused(name, name, "hub cannot be reached", "python train.py demo", "--datasource")
+
+
+# --- A set laid out like the hub's ---
+
+
+def test_a_hub_set_serves_both_directions_of_its_pair(shared_data, capsys):
+    folder = str(shared_data / "hub_layout")
+    forward = load_pairs(folder, "en", "de")
+    assert "3,000 pairs of de-en, en -> de" in capsys.readouterr().out
+    backward = load_pairs(folder, "de", "en")
+    assert texts(backward)[:5] == [pair[::-1] for pair in texts(forward)[:5]]
+    assert " the " in " ".join(forward["src_text"][:50])
+
+
+def test_a_pair_that_a_hub_set_lacks_lists_those_it_has(shared_data):
+    refused(shared_data / "hub_layout", "en-zh", "zh-en", "de-en, en-it", langs=("en", "zh"))
+
+
+def test_real_messes_load_with_their_drops_counted(shared_data, capsys):
+    load_pairs(str(shared_data / "debian_mo_en_it" / "all.jsonl"), "en", "it")
+    load_pairs(str(shared_data / "opennmt_demo_en_de" / "train"), "en", "de")
+    out = capsys.readouterr().out
+    assert "62,141 pairs" in out and "10,000 pairs" in out and out.count("empty side dropped") == 2
+
+
+def test_json_arrays_of_translations_load(shared_data):
+    path = str(shared_data / "iwslt17_de_en" / "validation.json")
+    assert len(load_pairs(path, "en", "de")) == 888
+
+
+def test_a_cached_hub_set_is_found_by_its_short_name(shared_data, monkeypatch):
+    import datasets
+
+    # The hub is not there to fill the cache, so the folder stands in for what it serves.
+    monkeypatch.setattr("corpus._hub_answers", lambda: True)
+    asked = []
+    load, names = datasets.load_dataset, datasets.get_dataset_config_names
+    folder = str(shared_data / "hub_layout")
+    monkeypatch.setattr(datasets, "get_dataset_config_names", lambda name: names(folder))
+
+    def load_from_folder(name, config, split):
+        asked.append(name)
+        return load(folder, config, split=split)
+
+    monkeypatch.setattr(datasets, "load_dataset", load_from_folder)
+    assert len(load_pairs("opus_books", "it", "en")) == 9881
+    assert asked == ["Helsinki-NLP/opus_books"]
+
+
+# --- The split ---
+
+
+def numbered(tmp_path, n=500):
+    pairs = [(f"source {i % (n // 2)}", f"target {i}") for i in range(n)]
+    return load_pairs(write_text_pair(tmp_path, pairs), "en", "it")
+
+
+def test_no_source_of_validation_is_trained_on(tmp_path):
+    train, valid = split_pairs(numbered(tmp_path), seed=0)
+    assert not set(train["src_text"]) & set(valid["src_text"])
+    assert len(valid) == 50 and len(train) == 450
+
+
+def test_the_split_is_a_function_of_seed_and_texts(tmp_path):
+    pairs = numbered(tmp_path)
+    first, again, other = (set(split_pairs(pairs, seed)[1]["tgt_text"]) for seed in (0, 0, 1))
+    assert first == again != other
+    shuffled = pairs.shuffle(seed=7)
+    assert set(split_pairs(shuffled, 0)[1]["tgt_text"]) == first
+
+
+def test_one_source_cannot_be_split(tmp_path):
+    pairs = load_pairs(write_text_pair(tmp_path, [("a", "x"), ("a", "y")]), "en", "it")
+    with pytest.raises(ValueError, match="one distinct source"):
+        split_pairs(pairs, 0)
+
+
+def test_two_sources_give_one_to_each_side(tmp_path):
+    pairs = load_pairs(write_text_pair(tmp_path, [("a", "x"), ("b", "y")]), "en", "it")
+    assert [len(side) for side in split_pairs(pairs, 0)] == [1, 1]
+
+
+def test_a_cap_draws_the_same_pairs_each_time(tmp_path):
+    pairs = numbered(tmp_path)
+    capped = texts(cap_pairs(pairs, 20, seed=0))
+    assert len(capped) == 20 and capped == texts(cap_pairs(pairs, 20, seed=0))
+    assert capped != texts(pairs)[:20] and len(cap_pairs(pairs, 1000, seed=0)) == 500

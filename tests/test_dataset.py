@@ -1,0 +1,171 @@
+"""Batches hold each pair once, waste little, and hide what must be hidden."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+
+from dataset import BilingualDataset, causal_mask, form_batches, padding_mask, source_batches
+from tokenizer import build_tokenizer, tokenizer_from_json
+
+PAIRS = [("one two", "uno due tre"), ("one", "uno"), ("two one two one", "due"), ("two", "due tre")]
+
+
+def make_dataset(pairs=PAIRS, seq_len=20, tokenizers=None):
+    sides = list(zip(*pairs, strict=True))
+    if tokenizers is None:
+        tokenizers = [build_tokenizer(list(texts), "word", 100, 1) for texts in sides]
+    rows = Dataset.from_dict({"src_text": sides[0], "tgt_text": sides[1]})
+    return BilingualDataset(rows, *tokenizers, seq_len)
+
+
+def random_lens(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    src = rng.integers(3, 40, n)
+    return src, np.clip(src + rng.integers(-5, 6, n), 2, None)
+
+
+def test_a_causal_mask_shows_each_position_itself_and_the_past():
+    mask = causal_mask(3)
+    assert mask.dtype == torch.bool and mask.shape == (1, 1, 3, 3)
+    assert mask[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+def test_a_padding_mask_shows_all_but_the_padding():
+    mask = padding_mask(torch.tensor([[5, 6, 1], [5, 1, 1]]), pad_id=1)
+    assert mask.dtype == torch.bool and mask.shape == (2, 1, 1, 3)
+    assert mask[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
+
+
+def test_an_item_is_shifted_by_one_between_input_and_output():
+    dataset = make_dataset()
+    src, tgt = dataset.tokenizer_src, dataset.tokenizer_tgt
+    item = dataset[0]
+    assert item["src"] == [src.sos_id, *src.encode("one two"), src.eos_id]
+    assert item["tgt_in"] == [tgt.sos_id, *tgt.encode("uno due tre")]
+    assert item["tgt_out"] == [*tgt.encode("uno due tre"), tgt.eos_id]
+    assert (dataset.src_lens[0], dataset.tgt_lens[0]) == (4, 4)
+
+
+def test_a_batch_is_padded_to_its_own_longest_and_counts_real_tokens():
+    dataset = make_dataset()
+    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    assert batch.src.shape == (2, 4) and batch.tgt_in.shape == batch.tgt_out.shape == (2, 4)
+    assert batch.src_mask[:, 0, 0].tolist() == [[True] * 4, [True, True, True, False]]
+    assert batch.tokens == 4 + 2
+    assert batch.indices == [0, 1]
+
+
+def test_each_side_is_padded_by_its_own_pad_id():
+    tokenizer_src = build_tokenizer(["one two"], "word", 100, 1)
+    tokenizer_tgt = swap_ids(build_tokenizer(["uno due tre"], "word", 100, 1), "[UNK]", "[PAD]")
+    dataset = make_dataset(tokenizers=(tokenizer_src, tokenizer_tgt))
+    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    assert batch.src[1].tolist()[-1] == tokenizer_src.pad_id == 1
+    assert batch.tgt_in[1].tolist()[-2:] == batch.tgt_out[1].tolist()[-2:] == [0, 0]
+    assert tokenizer_tgt.pad_id == 0
+
+
+def swap_ids(tokenizer, one, other):
+    """Return a tokenizer in which two tokens have each other's id."""
+    state = json.loads(tokenizer.to_json())
+    vocabulary = state["model"]["vocab"]
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+    for token in state["added_tokens"]:
+        token["id"] = vocabulary[token["content"]]
+    state["added_tokens"].sort(key=lambda token: token["id"])
+    return tokenizer_from_json(json.dumps(state), "swapped")
+
+
+def test_a_pair_just_fits_or_is_dropped_aloud(capsys):
+    # Two tokens around the source, one before the target.
+    words = [" ".join(["one"] * n) for n in (13, 14, 15, 16)]
+    dataset = make_dataset([(text, "uno") for text in words], seq_len=16)
+    assert dataset.src_lens.tolist() == [15, 16]
+    assert "2 of 4 pairs" in capsys.readouterr().out
+    dataset = make_dataset([("one", text.replace("one", "uno")) for text in words], seq_len=16)
+    assert dataset.tgt_lens.tolist() == [14, 15, 16]
+    assert "--seq_len 17 keeps them all" in capsys.readouterr().out
+
+
+def test_items_after_a_dropped_pair_are_still_their_own():
+    dataset = make_dataset([("one " * 30, "uno"), ("two", "due")], seq_len=10)
+    assert len(dataset) == 1
+    assert dataset.texts("src_text") == ["two"]
+    assert dataset[0]["src"][1:-1] == dataset.tokenizer_src.encode("two")
+
+
+def test_every_pair_too_long_names_the_length_that_keeps_them():
+    with pytest.raises(ValueError, match=r"seq_len \(4\).*--seq_len 12"):
+        make_dataset([("one " * 10, "uno")], seq_len=4)
+
+
+def test_control_tokens_in_the_corpus_do_not_become_ids():
+    dataset = make_dataset([("one [PAD] two [EOS]", "uno [SOS]")])
+    item = dataset[0]
+    src = dataset.tokenizer_src
+    assert [item["src"].count(i) for i in (src.sos_id, src.eos_id, src.pad_id)] == [1, 1, 0]
+
+
+def test_the_fingerprint_follows_the_texts():
+    same = [make_dataset().fingerprint() for _ in range(2)]
+    assert same[0] == same[1] != make_dataset([*PAIRS[:-1], ("two", "due")]).fingerprint()
+
+
+@pytest.mark.parametrize("seed", [None, (3, 1)])
+@pytest.mark.parametrize("batch_size", [None, 7])
+def test_every_pair_is_in_one_batch_within_the_budget(seed, batch_size):
+    src, tgt = random_lens()
+    batches = form_batches(src, tgt, 256, batch_size, seed)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(src)))
+    for batch in batches:
+        longest = max(src[batch].max(), tgt[batch].max())
+        assert len(batch) == 1 or len(batch) * longest <= 256
+        assert batch_size is None or len(batch) <= batch_size
+
+
+def test_a_pair_over_the_budget_has_a_batch_of_its_own():
+    batches = form_batches(np.array([5, 50, 5]), np.array([5, 5, 5]), 20)
+    assert [batch.tolist() for batch in batches] == [[0, 2], [1]]
+
+
+def test_batches_are_a_function_of_seed_and_epoch():
+    src, tgt = random_lens()
+
+    def batches(seed, epoch):
+        return [batch.tolist() for batch in form_batches(src, tgt, 256, seed=(seed, epoch))]
+
+    assert batches(0, 1) == batches(0, 1)
+    assert batches(0, 1) != batches(0, 2) and batches(0, 1) != batches(1, 1)
+    # Not only the order of the batches changes, but who is together.
+    assert sorted(map(sorted, batches(0, 1))) != sorted(map(sorted, batches(0, 2)))
+
+
+def test_less_than_5_percent_of_real_batches_is_padding(shared_data):
+    for folder, langs in (("multi30k", ("en", "de")), ("tatoeba_en_it", ("en", "it"))):
+        lens = []
+        for lang in langs:
+            path = shared_data / folder / f"train.{lang}"
+            texts = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+            tokenizer = build_tokenizer(texts, "word", 30000, 2)
+            lens.append(np.array([len(ids) for ids in tokenizer.encode_batch(texts)]))
+        src, tgt = lens[0] + 2, lens[1] + 1
+        padded = sum(
+            len(batch) * (src[batch].max() + tgt[batch].max())
+            for batch in form_batches(src, tgt, 4096, seed=(0, 0))
+        )
+        assert (src.sum() + tgt.sum()) / padded > 0.95
+
+
+def test_sources_to_translate_come_with_their_places_and_masks():
+    tokenizer = make_dataset().tokenizer_src
+    sources = [tokenizer.encode(text) for text in ("two one two", "one", "", "two two")]
+    seen = []
+    for indices, src, src_mask in source_batches(sources, tokenizer, batch_tokens=8):
+        for i, ids, mask in zip(indices, src.tolist(), src_mask[:, 0, 0].tolist(), strict=True):
+            real = [token for token, shown in zip(ids, mask, strict=True) if shown]
+            assert real == [tokenizer.sos_id, *sources[i], tokenizer.eos_id]
+            seen.append(i)
+    assert sorted(seen) == [0, 1, 2, 3]
