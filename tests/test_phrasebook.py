@@ -1,0 +1,555 @@
+"""The rules of the phrasebook, and what must hold of all that it writes."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import phrasebook
+from phrasebook import (
+    NOUNS,
+    Phrase,
+    add_s,
+    attach,
+    conjugate,
+    definite_article,
+    english_clause,
+    english_degree,
+    english_gerund,
+    english_indefinite,
+    english_past,
+    folded,
+    imperative,
+    indefinite_article,
+    inflect,
+    inflect_before,
+    italian_gerund,
+    italian_participle,
+    italian_plural,
+    italian_verb,
+    join_preposition,
+    noun_phrase,
+    say,
+    sentences,
+    words_of,
+    write_pairs,
+)
+
+README_PAIR = (
+    "the two small dogs do not sleep in the kitchen",
+    "i due piccoli cani non dormono in cucina",
+)
+
+
+@pytest.fixture(scope="module")
+def train():
+    return write_pairs("train")
+
+
+@pytest.fixture(scope="module")
+def validation():
+    return write_pairs("validation")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return list(islice(sentences(seed=7), 25_000))
+
+
+# --- Italian words ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gender, plural, words",
+    [
+        ("m", False, "il libro, il cane, il sole, il vicino, lo zaino, lo studente, lo specchio"),
+        ("m", False, "lo gnomo, lo psicologo, lo yogurt, lo xilofono, l'uomo, l'amico, l'asino"),
+        ("m", True, "i libri, i due, gli zaini, gli studenti, gli gnomi, gli psicologi, gli amici"),
+        ("f", False, "la casa, la zia, la sciarpa, la scrivania, l'acqua, l'amica, l'ora"),
+        ("f", True, "le case, le zie, le acque, le amiche, le otto"),
+    ],
+)
+def test_definite_article_follows_the_sound_of_the_next_word(gender, plural, words):
+    for expected in words.split(", "):
+        word = re.split("[ ']", expected)[1]
+        assert attach(definite_article(word, gender, plural), word) == expected
+
+
+@pytest.mark.parametrize(
+    "gender, words",
+    [
+        ("m", "un libro, un amico, un uomo, uno zaino, uno studente, uno psicologo, uno gnomo"),
+        ("f", "una casa, una zia, una sciarpa, un'amica, un'isola, un'arancia"),
+    ],
+)
+def test_indefinite_article_follows_the_sound_of_the_next_word(gender, words):
+    for expected in words.split(", "):
+        word = re.split("[ ']", expected)[1]
+        assert attach(indefinite_article(word, gender), word) == expected
+
+
+@pytest.mark.parametrize(
+    "preposition, joined",
+    [
+        ("di", "del dello dell' della dei degli delle"),
+        ("a", "al allo all' alla ai agli alle"),
+        ("da", "dal dallo dall' dalla dai dagli dalle"),
+        ("in", "nel nello nell' nella nei negli nelle"),
+        ("su", "sul sullo sull' sulla sui sugli sulle"),
+        (
+            "vicino a",
+            "vicino al,vicino allo,vicino all',vicino alla,vicino ai,vicino agli,vicino alle",
+        ),
+    ],
+)
+def test_prepositions_join_every_definite_article(preposition, joined):
+    articles = "il lo l' la i gli le".split()
+    expected = joined.split("," if "," in joined else " ")
+    assert [join_preposition(preposition, article) for article in articles] == expected
+
+
+def test_other_prepositions_and_articles_stay_apart():
+    assert join_preposition("con", "il") == "con il"
+    assert join_preposition("sotto", "l'") == "sotto l'"
+    assert join_preposition("di", "un") == "di un"
+    assert join_preposition("su", "") == "su"
+    assert noun_phrase(NOUNS["mirror"], True).after("da") == "dagli specchi"
+    assert noun_phrase(NOUNS["tree"]).after("su") == "sull'albero"
+    assert Phrase("Anna", "Anna").after("a") == "ad Anna"
+    assert Phrase("Marco", "Marco").after("a") == "a Marco"
+
+
+MASCULINE_PLURALS = """
+libro libri, cane cani, uomo uomini, zio zii, figlio figli, orologio orologi, amico amici,
+medico medici, cuoco cuochi, parco parchi, lago laghi, albergo alberghi, psicologo psicologi,
+turista turisti, artista artisti, re re, film film, caffè caffè, autobus autobus, cinema cinema,
+tedesco tedeschi, bianco bianchi, simpatico simpatici, operaio operai, specchio specchi, uovo uova
+"""
+FEMININE_PLURALS = """
+casa case, chiave chiavi, mano mani, città città, foto foto, radio radio, mucca mucche,
+biblioteca biblioteche, arancia arance, spiaggia spiagge, camicia camicie, moglie mogli,
+figlia figlie, bottiglia bottiglie, lunga lunghe, grigia grigie, simpatica simpatiche
+"""
+
+
+@pytest.mark.parametrize("gender, pairs", [("m", MASCULINE_PLURALS), ("f", FEMININE_PLURALS)])
+def test_italian_plurals(gender, pairs):
+    for singular, plural in (pair.split() for pair in pairs.split(",")):
+        assert italian_plural(singular, gender) == plural
+
+
+@pytest.mark.parametrize(
+    "adjective, forms",
+    [
+        ("rosso", "rosso rossa rossi rosse"),
+        ("grande", "grande grande grandi grandi"),
+        ("vecchio", "vecchio vecchia vecchi vecchie"),
+        ("stanco", "stanco stanca stanchi stanche"),
+        ("simpatico", "simpatico simpatica simpatici simpatiche"),
+        ("blu", "blu blu blu blu"),
+        ("marrone", "marrone marrone marrone marrone"),
+        ("mio", "mio mia miei mie"),
+        ("tuo", "tuo tua tuoi tue"),
+        ("nostro", "nostro nostra nostri nostre"),
+        ("loro", "loro loro loro loro"),
+    ],
+)
+def test_adjectives_agree_in_gender_and_number(adjective, forms):
+    agreed = [inflect(adjective, gender, plural) for plural in (False, True) for gender in "mf"]
+    assert agreed == forms.split()
+
+
+@pytest.mark.parametrize(
+    "noun, plural, beautiful, good, that",
+    [
+        ("dog", False, "il bel cane", "il buon cane", "quel cane"),
+        ("friend", False, "il bell'amico", "il buon amico", "quell'amico"),
+        ("student", False, "il bello studente", "il buono studente", "quello studente"),
+        ("dog", True, "i bei cani", "i buoni cani", "quei cani"),
+        ("student", True, "i begli studenti", "i buoni studenti", "quegli studenti"),
+        ("house", False, "la bella casa", "la buona casa", "quella casa"),
+        ("island", False, "la bell'isola", "la buona isola", "quell'isola"),
+        ("island", True, "le belle isole", "le buone isole", "quelle isole"),
+    ],
+)
+def test_bello_buono_and_quello_before_a_noun(noun, plural, beautiful, good, that):
+    entry = NOUNS[noun]
+    assert noun_phrase(entry, plural, "the", "", ("beautiful",)).after() == beautiful
+    assert noun_phrase(entry, plural, "the", "", ("good",)).after() == good
+    assert noun_phrase(entry, plural, "that").after() == that
+
+
+def test_bello_and_buono_are_whole_as_predicates_and_questo_loses_its_vowel():
+    assert inflect("bello", "m") == "bello"
+    assert inflect("buono", "m", True) == "buoni"
+    assert inflect_before("questo", "amico", "m") == "quest'"
+    assert inflect_before("questo", "amici", "m", True) == "questi"
+    assert inflect_before("questo", "casa", "f") == "questa"
+
+
+def phrase(noun, plural=False, determiner="the", number="", *adjectives):
+    built = noun_phrase(NOUNS[noun], plural, determiner, number, adjectives)
+    return built.en, built.after()
+
+
+def test_adjectives_take_their_place_and_the_article_looks_at_the_next_word():
+    assert phrase("dog", False, "the", "", "small", "black") == (
+        "the small black dog",
+        "il piccolo cane nero",
+    )
+    assert phrase("woman", True, "the", "three", "old") == (
+        "the three old women",
+        "le tre vecchie donne",
+    )
+    assert phrase("student", True, "the", "two") == ("the two students", "i due studenti")
+    assert phrase("dog", True, "the", "eight") == ("the eight dogs", "gli otto cani")
+    assert phrase("student", False, "a", "", "old") == ("an old student", "un vecchio studente")
+    assert phrase("teacher", False, "a", "", "old", "kind")[0] == "a kind old teacher"
+
+
+def test_the_egg_changes_its_gender():
+    assert phrase("egg") == ("the egg", "l'uovo")
+    assert phrase("egg", True, "the", "", "fresh") == ("the fresh eggs", "le uova fresche")
+
+
+def test_possessives_take_an_article_except_with_one_relative():
+    assert phrase("book", False, "my")[1] == "il mio libro"
+    assert phrase("mother", False, "my")[1] == "mia madre"
+    assert phrase("mother", False, "her", "", "old")[1] == "la sua vecchia madre"
+    assert phrase("brother", True, "my") == ("my brothers", "i miei fratelli")
+    assert phrase("uncle", False, "their")[1] == "il loro zio"
+    assert phrase("friend", False, "his")[1] == "il suo amico"
+
+
+def test_other_determiners():
+    assert phrase("bread", False, "some")[1] == "del pane"
+    assert phrase("mirror", True, "some")[1] == "degli specchi"
+    assert phrase("student", True, "all the") == ("all the students", "tutti gli studenti")
+    assert phrase("girl", True, "many") == ("many girls", "molte ragazze")
+    assert phrase("child", False, "every") == ("every child", "ogni bambino")
+    assert phrase("knife", True, "this") == ("these knives", "questi coltelli")
+    assert phrase("man", True, "that") == ("those men", "quegli uomini")
+
+
+# --- Verbs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "infinitive, tense, forms",
+    [
+        ("parlare", "present", "parlo parli parla parliamo parlate parlano"),
+        ("vendere", "present", "vendo vendi vende vendiamo vendete vendono"),
+        ("dormire", "present", "dormo dormi dorme dormiamo dormite dormono"),
+        ("pulire", "present", "pulisco pulisci pulisce puliamo pulite puliscono"),
+        ("mangiare", "present", "mangio mangi mangia mangiamo mangiate mangiano"),
+        ("cercare", "present", "cerco cerchi cerca cerchiamo cercate cercano"),
+        ("studiare", "present", "studio studi studia studiamo studiate studiano"),
+        ("leggere", "present", "leggo leggi legge leggiamo leggete leggono"),
+        ("essere", "present", "sono sei è siamo siete sono"),
+        ("avere", "present", "ho hai ha abbiamo avete hanno"),
+        ("andare", "present", "vado vai va andiamo andate vanno"),
+        ("dare", "present", "do dai dà diamo date danno"),
+        ("bere", "present", "bevo bevi beve beviamo bevete bevono"),
+        ("venire", "present", "vengo vieni viene veniamo venite vengono"),
+        ("potere", "present", "posso puoi può possiamo potete possono"),
+        ("parlare", "imperfect", "parlavo parlavi parlava parlavamo parlavate parlavano"),
+        ("dormire", "imperfect", "dormivo dormivi dormiva dormivamo dormivate dormivano"),
+        ("essere", "imperfect", "ero eri era eravamo eravate erano"),
+        ("bere", "imperfect", "bevevo bevevi beveva bevevamo bevevate bevevano"),
+        ("parlare", "future", "parlerò parlerai parlerà parleremo parlerete parleranno"),
+        ("dormire", "future", "dormirò dormirai dormirà dormiremo dormirete dormiranno"),
+        ("mangiare", "future", "mangerò mangerai mangerà mangeremo mangerete mangeranno"),
+        ("cercare", "future", "cercherò cercherai cercherà cercheremo cercherete cercheranno"),
+        ("studiare", "future", "studierò studierai studierà studieremo studierete studieranno"),
+        ("vedere", "future", "vedrò vedrai vedrà vedremo vedrete vedranno"),
+        ("essere", "future", "sarò sarai sarà saremo sarete saranno"),
+        ("bere", "future", "berrò berrai berrà berremo berrete berranno"),
+    ],
+)
+def test_conjugation(infinitive, tense, forms):
+    assert list(conjugate(infinitive, tense)) == forms.split()
+
+
+def test_verbs_of_state_have_an_imperfect_past():
+    assert italian_verb("essere", 2, "past") == "era"
+    assert italian_verb("avere", 0, "past") == "avevo"
+    assert italian_verb("vedere", 0, "past") == "ho visto"
+
+
+def test_gerunds_participles_and_commands():
+    gerunds = [italian_gerund(verb) for verb in ("parlare", "leggere", "dormire", "bere")]
+    assert gerunds == ["parlando", "leggendo", "dormendo", "bevendo"]
+    verbs = "parlare vendere dormire leggere scrivere aprire vedere bere correre rompere".split()
+    expected = "parlato venduto dormito letto scritto aperto visto bevuto corso rotto".split()
+    assert [italian_participle(verb) for verb in verbs] == expected
+    commands = [imperative(verb) for verb in ("mangiare", "leggere", "dormire", "pulire")]
+    assert commands == ["mangia", "leggi", "dormi", "pulisci"]
+
+
+def test_participle_agrees_with_the_subject_after_essere_only():
+    def past(verb, slot, gender):
+        return italian_verb(verb, slot, "past", gender)
+
+    assert past("andare", 2, "f") == "è andata"
+    assert past("andare", 2, "m") == "è andato"
+    assert past("partire", 5, "f") == "sono partite"
+    assert past("arrivare", 3, "m") == "siamo arrivati"
+    assert past("alzarsi", 2, "f") == "si è alzata"
+    assert past("mangiare", 2, "f") == "ha mangiato"
+    assert past("leggere", 5, "f") == "hanno letto"
+
+
+def test_participle_agrees_with_the_object_pronoun_before_avere():
+    seen = [
+        italian_verb("vedere", 0, "past", clitic=pronoun) for pronoun in ("lo", "la", "li", "ti")
+    ]
+    assert seen == ["l'ho visto", "l'ho vista", "li ho visti", "ti ho visto"]
+    assert italian_verb("vedere", 0, "present", clitic="la") == "la vedo"
+
+
+@pytest.mark.parametrize(
+    "tense, expected",
+    [
+        ("present", "mangia"),
+        ("past", "ha mangiato"),
+        ("future", "mangerà"),
+        ("habit", "mangiava"),
+        ("progressive", "sta mangiando"),
+        ("past_progressive", "stava mangiando"),
+        ("can", "può mangiare"),
+        ("must", "deve mangiare"),
+        ("want", "vuole mangiare"),
+        ("would_like", "vorrebbe mangiare"),
+    ],
+)
+def test_italian_tenses(tense, expected):
+    assert italian_verb("mangiare", 2, tense) == expected
+
+
+@pytest.mark.parametrize(
+    "tense, statement, negative, question",
+    [
+        ("present", "he eats", "he does not eat", "does he eat"),
+        ("past", "he ate", "he did not eat", "did he eat"),
+        ("future", "he will eat", "he will not eat", "will he eat"),
+        ("habit", "he used to eat", "he did not use to eat", "did he use to eat"),
+        ("progressive", "he is eating", "he is not eating", "is he eating"),
+        ("past_progressive", "he was eating", "he was not eating", "was he eating"),
+        ("can", "he can eat", "he cannot eat", "can he eat"),
+        ("must", "he must eat", "he must not eat", "must he eat"),
+        ("want", "he wants to eat", "he does not want to eat", "does he want to eat"),
+        ("would_like", "he would like to eat", "he would not like to eat", "would he like to eat"),
+    ],
+)
+def test_english_tenses_and_moods(tense, statement, negative, question):
+    assert english_clause("he", 2, "eat", tense) == statement
+    assert english_clause("he", 2, "eat", tense, mood="negative") == negative
+    assert english_clause("he", 2, "eat", tense, mood="question") == question
+
+
+def test_be_needs_no_do_and_negations_may_be_short():
+    assert english_clause("I", 0, "be", "present", "tired") == "I am tired"
+    assert english_clause("they", 5, "be", "past", mood="negative") == "they were not"
+    assert english_clause("he", 2, "be", "present", mood="question") == "is he"
+    assert english_clause("we", 3, "eat", "present", mood="negative", short=True) == "we don't eat"
+    assert english_clause("I", 0, "eat", "can", mood="negative", short=True) == "I can't eat"
+    assert english_clause("she", 2, "look for", "past", "it") == "she looked for it"
+
+
+def test_english_endings():
+    plurals = (
+        "dogs boxes churches babies boys potatoes children men women mice knives pianos".split()
+    )
+    singulars = "dog box church baby boy potato child man woman mouse knife piano".split()
+    assert [add_s(word) for word in singulars] == plurals
+    third = "eats goes watches studies plays washes has".split()
+    assert [add_s(word) for word in "eat go watch study play wash have".split()] == third
+    pasts = "walked lived studied played stopped opened slept went ate read".split()
+    verbs = "walk live study play stop open sleep go eat read".split()
+    assert [english_past(verb) for verb in verbs] == pasts
+    gerunds = "eating writing running swimming seeing opening forgetting playing".split()
+    verbs = "eat write run swim see open forget play".split()
+    assert [english_gerund(verb) for verb in verbs] == gerunds
+    articles = [english_indefinite(word) for word in ("dog", "old", "egg", "Italian")]
+    assert articles == ["a", "an", "an", "an"]
+    words = "tall big happy heavy famous".split()
+    degrees = ["taller", "bigger", "happier", "heavier", "more famous"]
+    assert [english_degree(word, "er") for word in words] == degrees
+
+
+# --- The corpus ------------------------------------------------------------------------------
+
+
+def test_splits_have_the_promised_sizes(train, validation):
+    assert len(train) >= 20_000
+    assert 1_000 <= len(validation) <= 1_200
+
+
+def test_an_unknown_split_is_refused_in_one_line():
+    with pytest.raises(ValueError, match="test") as caught:
+        write_pairs("test")
+    assert "train" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_equal_seeds_write_equal_pairs_whatever_the_hash_seed(validation):
+    code = "import hashlib, phrasebook; pairs = phrasebook.write_pairs('validation')\n"
+    code += "print(hashlib.sha256(repr(pairs).encode()).hexdigest())"
+    other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": other},
+        cwd=Path(phrasebook.__file__).parent,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout.strip() == hashlib.sha256(repr(validation).encode()).hexdigest()
+
+
+def test_another_seed_writes_other_pairs(validation):
+    other = write_pairs("validation", seed=1)
+    assert len({en for en, _ in other} & {en for en, _ in validation}) < len(validation) / 10
+
+
+def test_no_sentence_is_in_both_splits(train, validation):
+    for side in (0, 1):
+        in_train = {folded(pair[side]) for pair in train}
+        assert not in_train & {folded(pair[side]) for pair in validation}
+
+
+def test_validation_holds_only_what_no_seed_may_train_on(train, validation):
+    assert all(phrasebook.is_held_out(it) for _, it in validation)
+    assert not any(phrasebook.is_held_out(it) for _, it in train)
+
+
+def test_no_english_sentence_is_written_twice(train, validation):
+    for pairs in (train, validation):
+        assert len({folded(en) for en, _ in pairs}) == len(pairs)
+
+
+def test_every_word_of_validation_is_in_train_at_least_twice(train, validation):
+    for side in (0, 1):
+        counts = Counter(word for pair in train for word in words_of(pair[side]))
+        assert all(counts[word] >= 2 for pair in validation for word in words_of(pair[side]))
+
+
+def test_an_english_sentence_has_one_italian(drawn):
+    meanings = {}
+    for sentence in drawn:
+        assert meanings.setdefault(folded(sentence.en), sentence.it) == sentence.it
+    assert len(meanings) > 20_000
+
+
+def test_read_is_past_only_where_english_tells_it_from_the_present(drawn):
+    either = [s for s in drawn if re.search(r"\b(?:I|you|we|all|they) read\b", s.en)]
+    assert any("legg" in s.it for s in either)
+    assert [s for s in either if " letto" in s.it and not re.search("did", s.en)] == []
+
+
+def test_lexicon_and_grammar_are_large_enough():
+    lemmas = {noun.en for noun in NOUNS.values()} | set(phrasebook.ADJECTIVES)
+    lemmas |= {action.en for action in phrasebook.ALL_ACTIONS}
+    assert len(lemmas) >= 250
+    assert len(phrasebook.PATTERNS) >= 40
+
+
+def test_readme_sentence_is_written_so_and_never_trained_on(train):
+    dogs = noun_phrase(NOUNS["dog"], True, "the", "two", ("small",))
+    kitchen = ("in the kitchen", "in cucina")
+    verb = ("sleep", "dormire")
+    made = {say(Random(i), dogs, verb, "present", kitchen, "negative").pair for i in range(20)}
+    assert README_PAIR in made
+    assert ("the two small dogs don't sleep in the kitchen", README_PAIR[1]) in made
+    assert phrasebook.is_held_out(README_PAIR[1])
+    assert README_PAIR[1] not in {folded(it) for _, it in train}
+
+
+def test_readme_sentence_has_only_words_that_are_often_in_train(train):
+    for side, sentence in enumerate(README_PAIR):
+        counts = Counter(word for pair in train for word in words_of(pair[side]))
+        assert all(counts[word] >= 30 for word in sentence.split())
+
+
+def test_about_half_of_the_pairs_are_written_as_sentences(train):
+    written = [(en, it) for en, it in train if en[-1] in ".?!"]
+    assert 0.45 < len(written) / len(train) < 0.55
+    for en, it in written:
+        assert en[-1] == it[-1] and not en[0].islower() and not it[0].islower()
+    names = "I|Anna|Maria|Giulia|Sofia|Marco|Luca|Paolo|Pietro"
+    for en, it in train:
+        if en[-1] not in ".?!":
+            assert it[-1] not in ".?!"
+            assert en[0].islower() or re.match(f"({names})\\b", en)
+
+
+def test_text_is_clean(train, validation):
+    for text in (text for pair in train + validation for text in pair):
+        assert unicodedata.normalize("NFC", text) == text
+        assert text == " ".join(text.split())
+        assert re.fullmatch(r"[A-Za-zàèéìòùÈ' ]+[.?!]?", text), text
+
+
+def test_sentences_have_a_moderate_length(train):
+    for side in (0, 1):
+        lengths = [len(pair[side].split()) for pair in train]
+        assert 5 <= sum(lengths) / len(lengths) <= 9
+        assert max(lengths) <= 20
+
+
+V, C = "[aeiouàèéìòù]", "[bcdfghjklmnpqrstvwxyz]"
+LO = "(?:s[bcdfghjklmnpqrtvwz]|z|gn|ps|pn|x|y)"
+# Some articles are pronouns too (lo vede, gli piace), so those are looked for before nouns only.
+SINGULARS = "|".join(noun.it for noun in NOUNS.values())
+PLURALS = "|".join(italian_plural(noun.it, noun.gender) for noun in NOUNS.values())
+FORBIDDEN_ITALIAN = [
+    rf"\b(?:il|del|al|dal|nel|sul|quel|bel|buon|i|dei|ai|nei|sui|quei|bei) {LO}",
+    rf"\b(?:il|del|al|dal|nel|sul|quel|bel|i|dei|ai|nei|sui|quei|bei) {V}",
+    rf"\b(?:dello|allo|dallo|nello|sullo|uno) (?!{LO}){C}",
+    rf"\b(?:degli|agli|dagli|negli|sugli|quegli|begli) (?!{LO}){C}",
+    rf"\b(?:lo|quello|bello) (?!{LO})(?:{SINGULARS})\b",
+    rf"\bgli (?!{LO}|{V})(?:{PLURALS})\b",
+    rf"\bla (?={V})(?:{SINGULARS})\b",
+    rf"\b(?:dello|della|allo|alla|dallo|dalla|nello|nella|sullo|sulla) {V}",
+    rf"(?<!')\b(?:una|questa|bella|quella) {V}\w",
+    rf"'(?!h){C}",
+    rf"\bun {LO}",
+    r"\bun'\w+o\b",
+    r"' ",
+    r"\b(?:di|a|da|in|su) (?:il|lo|l'|la|i|gli|le)\b",
+    r"\bad (?!a)",
+    r"\ba a",
+    r"\b(?:dove|ci) (?:è|era)\b",
+    r"\b(\w+) \1\b",
+    r"\b(?:ho|hai|ha|abbiamo|avete|hanno) (?:and|torn|part|arriv|venu|cad)\w*[aui]to\b",
+    r"\b(?:sono|sei|è|siamo|siete) (?:mangi|dorm|lavor|guard|corr|viaggi)\w*to\b",
+    r"(?:enti|anta|enta) anni\b",
+    r"^ad? \w+ e (?!ad? |al)",
+]
+FORBIDDEN_ENGLISH = [
+    r"\ba [aeiouAEIOU]",
+    r"\ban [^aeiouAEIOU]",
+    r"^(?:he|she|nobody|everybody|who) (?:eat|sleep|drink|go|have|do|are|were|am)\b",
+    r"^(?:they|we|you|you all) (?:eats|sleeps|reads|goes|has|does|is|was|am)\b",
+    r"\b(?:childs|mans|womans|mouses|foots|knifes|wolfs|wifes|sheeps)\b",
+    r"\b(?:these|those|many|two|three) (?:(?!the )\w+ )?(?:dog|cat|book|woman|man|child|key)\b",
+    r"\b(\w+) \1\b",
+    r"\b(?:this|every|a|an) (?:\w+ )?(?:dogs|cats|books|women|men|children|keys)\b",
+]
+
+
+@pytest.mark.parametrize("forbidden", FORBIDDEN_ITALIAN)
+def test_italian_has_no_forbidden_sequence(forbidden, drawn):
+    assert [s.it for s in drawn if re.search(forbidden, s.it.lower())][:5] == []
+
+
+@pytest.mark.parametrize("forbidden", FORBIDDEN_ENGLISH)
+def test_english_has_no_forbidden_sequence(forbidden, drawn):
+    assert [s.en for s in drawn if re.search(forbidden, s.en)][:5] == []

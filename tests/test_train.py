@@ -1,0 +1,607 @@
+"""Updates follow the definition, and a run that is stopped ends as one that is not."""
+
+import json
+import math
+import os
+import signal
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import flags, run_script, small_config, write_number_pairs
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from test_dataset import make_dataset, swap_ids
+
+import checkpoint
+import train
+from config import Config, get_config, get_weights_file_path, get_weights_folder
+from dataset import Batch
+from device import get_device, get_precision
+from run import Interrupted, Progress
+from train import learning_rate, seed_update, start_run, train_model, train_update
+from validation import evaluating, target_loss
+
+# --- The rate and the loss ---
+
+
+def test_the_rate_rises_to_its_peak_then_falls_with_the_root():
+    config = Config(lr=1e-3, warmup=7)
+    rates = [learning_rate(step, config) for step in range(1, 30)]
+    assert rates[:7] == sorted(rates[:7]) and rates[6:] == sorted(rates[6:], reverse=True)
+    assert rates[6] == pytest.approx(1e-3) and rates[0] == pytest.approx(1e-3 / 7)
+    assert rates[27] == pytest.approx(1e-3 / 2)
+
+
+def test_the_papers_schedule_is_one_choice_of_lr():
+    config = Config(lr=512**-0.5 * 4000**-0.5, warmup=4000)
+    for step in (1, 100, 4000, 100000):
+        assert learning_rate(step, config) == pytest.approx(
+            512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.99])
+@pytest.mark.parametrize("pads", [0, 1, 9])
+def test_the_loss_is_the_smoothed_cross_entropy_of_real_tokens(smoothing, pads):
+    torch.manual_seed(0)
+    logits, pad_id = torch.randn(2, 5, 5), 3
+    tgt_out = torch.tensor([[0, 1, 2, 4, 0], [4, 4, 1, 0, 2]])
+    tgt_out.view(-1)[10 - pads :] = pad_id
+    expected = 0.0
+    for row, token in zip(logits.view(-1, 5), tgt_out.view(-1).tolist(), strict=True):
+        if token != pad_id:
+            goal = torch.full((5,), smoothing / 5)
+            goal[token] += 1 - smoothing
+            expected -= (goal * row.log_softmax(-1)).sum()
+    torch.testing.assert_close(target_loss(logits, tgt_out, pad_id, smoothing), expected)
+
+
+def make_run(folder, **changes):
+    source = write_number_pairs(folder, count=60)
+    settings = {"precision": "fp32", "lr": 1.0, "warmup": 1, **changes}
+    return start_run(small_config(source, **settings))[0]
+
+
+def gradients(run, batches):
+    """Return the gradients of one update: with plain descent they are what it subtracts."""
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    run.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0)
+    run.progress = Progress()
+    rate = learning_rate(1, run.config)
+    train_update(run, batches)
+    after = run.model.parameters()
+    return [(b - a.detach()) / rate for b, a in zip(before, after, strict=True)]
+
+
+def assert_same_gradients(one, other):
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
+
+
+def test_padding_adds_nothing_to_loss_or_gradients(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, clip_norm=0.0)
+    ds = run.train_ds
+    short = ds.collate(ds.__getitems__([0]))
+
+    def wider(ids, pad_id):
+        return torch.nn.functional.pad(ids, (0, 4), value=pad_id)
+
+    src_pad, tgt_pad = ds.tokenizer_src.pad_id, ds.tokenizer_tgt.pad_id
+    src = wider(short.src, src_pad)
+    mask = (src != src_pad)[:, None, None]
+    tgt_in, tgt_out = wider(short.tgt_in, tgt_pad), wider(short.tgt_out, tgt_pad)
+    long = Batch([0], src, mask, tgt_in, tgt_out, short.tokens)
+    state = {name: value.clone() for name, value in run.model.state_dict().items()}
+    one = gradients(run, [short])
+    loss = run.progress.window["loss"]
+    run.model.load_state_dict(state)
+    assert_same_gradients(one, gradients(run, [long]))
+    assert float(run.progress.window["loss"]) == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_accumulated_batches_count_by_their_tokens(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, clip_norm=0.0)
+    ds = run.train_ds
+    state = {name: value.clone() for name, value in run.model.state_dict().items()}
+    indices = list(range(12))
+    whole = gradients(run, [ds.collate(ds.__getitems__(indices))])
+    run.model.load_state_dict(state)
+    parts = [ds.collate(ds.__getitems__(part)) for part in (indices[:1], indices[1:5], indices[5:])]
+    assert_same_gradients(whole, gradients(run, parts))
+
+
+def test_the_gradient_is_clipped_to_its_norm(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, clip_norm=0.01)
+    clipped = gradients(run, [run.train_ds.collate(run.train_ds.__getitems__([0, 1]))])
+    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in clipped))
+    assert norm == pytest.approx(0.01, rel=1e-2)
+    assert run.progress.window["norm"] > 0.01
+
+
+def test_source_and_target_may_number_their_special_tokens_apart(tmp_path):
+    plain = make_dataset()
+    swapped_tgt = swap_ids(plain.tokenizer_tgt, "[UNK]", "[PAD]")
+    swapped = make_dataset(tokenizers=(plain.tokenizer_src, swapped_tgt))
+    losses = []
+    for ds in (plain, swapped):
+        torch.manual_seed(0)
+        model = train.get_model(small_config("x"), ds.tokenizer_src.size, ds.tokenizer_tgt.size)
+        with torch.no_grad(), evaluating(model):
+            if ds is swapped:  # the same words, under the other numbers
+                rows = [1, 0, *range(2, ds.tokenizer_tgt.size)]
+                for name in ("tgt_embed.embedding.weight", "projection.linear.weight"):
+                    weight = model.get_parameter(name)
+                    weight.data = weight.data[rows]
+            batch = ds.collate(ds.__getitems__([0, 1, 2, 3]))
+            logits = model(batch.src, batch.src_mask, batch.tgt_in)
+            pad_id = ds.tokenizer_tgt.pad_id
+            losses.append(target_loss(logits, batch.tgt_out, pad_id, 0.0).item() / batch.tokens)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_dropout_of_an_update_depends_on_seed_step_and_rank_alone():
+    def draw(*key):
+        seed_update(*key)
+        return torch.rand(3).tolist()
+
+    assert draw(0, 5) == draw(0, 5, 0)
+    assert len({tuple(draw(*key)) for key in [(0, 5, 0), (1, 5, 0), (0, 6, 0), (0, 5, 1)]}) == 4
+
+
+def test_a_step_too_large_for_fp16_is_skipped_and_not_counted(tmp_path, recwarn):
+    run = make_run(tmp_path)
+    run.precision = torch.float16
+    run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
+    before = [parameter.clone() for parameter in run.model.parameters()]
+    batch = run.train_ds.collate(run.train_ds.__getitems__([0, 1, 2]))
+    assert train_update(run, [batch]) is False
+    assert run.progress.global_step == 0 and run.progress.window["updates"] == 0
+    assert all(map(torch.equal, before, run.model.parameters()))
+    for _ in range(40):
+        if train_update(run, [batch]):
+            break
+    assert run.progress.global_step == 1
+    assert not [w for w in recwarn if "lr_scheduler" in str(w.message)]
+
+
+def test_evaluating_switches_dropout_off_and_brings_the_mode_back(tmp_path):
+    run = make_run(tmp_path, dropout=0.5)
+    for training in (True, False):
+        run.model.train(training)
+        with evaluating(run.model):
+            assert not run.model.training and not torch.is_grad_enabled()
+        assert run.model.training is training
+
+
+def test_validation_gives_the_same_result_each_time(tmp_path):
+    run = make_run(tmp_path, dropout=0.5)
+    first, again = (
+        train.run_validation(run.model, run.valid_ds, run.config, run.device) for _ in range(2)
+    )
+    assert first == again
+
+
+def test_the_validation_loss_does_not_depend_on_the_batches(tmp_path):
+    run = make_run(tmp_path)
+    losses = [
+        train.run_validation(run.model, run.valid_ds, config, run.device)[0]
+        for config in (run.config, replace(run.config, batch_size=1))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+# --- The machine ---
+
+
+def test_a_device_that_is_not_there_is_told():
+    if torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    with pytest.raises(ValueError, match="no cuda; --device cpu"):
+        get_device("cuda")
+    assert get_device("cpu").type == "cpu"
+
+
+def test_fp16_is_for_cuda_and_bf16_for_all():
+    with pytest.raises(ValueError, match="fp16 needs device cuda, not cpu"):
+        get_precision("fp16", torch.device("cpu"))
+    assert get_precision("bf16", torch.device("cpu")) == torch.bfloat16
+    assert get_precision("fp32", torch.device("cpu")) == torch.float32
+
+
+# --- Stopping and going on ---
+
+
+def curves(log_dir):
+    """Return {tag: [(step, value), ...]} as TensorBoard shows them."""
+    events = EventAccumulator(str(log_dir), size_guidance={"scalars": 0, "tensors": 0})
+    events.Reload()
+    tags = events.Tags()
+    shown = {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in tags["scalars"]}
+    return shown | {tag: [(e.step, None) for e in events.Tensors(tag)] for tag in tags["tensors"]}
+
+
+def train_with_stops(config, stops, monkeypatch):
+    """Train; after each update whose number is in stops send SIGINT, then start again."""
+    stops = set(stops)
+    update = train.train_update
+
+    def update_and_stop(run, batches):
+        done = update(run, batches)
+        if run.progress.global_step in stops:
+            stops.remove(run.progress.global_step)
+            os.kill(os.getpid(), signal.SIGINT)
+        return done
+
+    monkeypatch.setattr(train, "train_update", update_and_stop)
+    for _ in range(len(stops)):
+        with pytest.raises(Interrupted):
+            train_model(config)
+    train_model(config)
+
+
+def assert_same_run(one, other, epoch):
+    """Compare two runs bit for bit: weights, optimizer, progress and curves."""
+    a, b = (checkpoint.load(get_weights_file_path(config, epoch)) for config in (one, other))
+    for name, weight in a["model"].items():
+        assert torch.equal(weight, b["model"][name]), name
+    for key, state in a["optimizer"]["state"].items():
+        assert all(map(torch.equal, state.values(), b["optimizer"]["state"][key].values()))
+    for key in ("epoch", "batch", "global_step", "window", "history"):
+        assert a[key] == b[key], key
+    shown = [curves(config.experiment_name) for config in (one, other)]
+    assert (
+        shown[0].keys() == shown[1].keys() > {"train/loss", "val/bleu", "val/samples/text_summary"}
+    )
+    for tag, points in shown[0].items():
+        steps = [step for step, _ in points]
+        assert steps == sorted(set(steps)), tag
+        assert [step for step, _ in shown[1][tag]] == steps, tag
+        if tag != "train/tokens_per_second":
+            assert shown[1][tag] == points, tag
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "bf16", "accumulate": 2},
+        {"precision": "fp32", "tokenizer": "bpe", "validate_every": 7, "save_every": 3},
+    ],
+)
+def test_a_run_stopped_anywhere_ends_as_one_never_stopped(tmp_path, monkeypatch, changes, capsys):
+    source = write_number_pairs(tmp_path, count=100)
+    settings = dict(num_epochs=3, dropout=0.3, **changes)
+    never, often = (
+        small_config(source, model_folder=f"./{name}", experiment_name=f"runs/{name}", **settings)
+        for name in ("never", "often")
+    )
+    train_model(never)
+    steps = checkpoint.load(get_weights_file_path(never, 2))["global_step"]
+    per_epoch = steps // 3
+    assert steps == 3 * per_epoch and per_epoch > 2
+    # The first update of all; the last of an epoch; the first and two more of the next; the end.
+    stops = {1, per_epoch, per_epoch + 1, per_epoch + 2, 2 * per_epoch - 1, steps}
+    train_with_stops(often, stops, monkeypatch)
+    assert_same_run(never, often, epoch=2)
+    assert sorted(path.name for path in Path("often").glob("*.pt")) == [
+        "tmodel_00.pt", "tmodel_01.pt", "tmodel_02.pt", "tmodel_best.pt",
+    ]  # fmt: skip
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
+    source = write_number_pairs(tmp_path, count=60)
+    never, killed = (
+        small_config(source, num_epochs=2, model_folder=f"./{name}", experiment_name=f"runs/{name}")
+        for name in ("never", "killed")
+    )
+    train_model(never)
+    per_epoch = checkpoint.load(get_weights_file_path(never, 0))["global_step"]
+    update = train.train_update
+
+    def die(run, batches):
+        if run.progress.global_step == per_epoch + 2:
+            raise RuntimeError("power cut")
+        return update(run, batches)
+
+    monkeypatch.setattr(train, "train_update", die)
+    with pytest.raises(RuntimeError, match="power cut"):
+        train_model(killed)
+    monkeypatch.setattr(train, "train_update", update)
+    train_model(killed)
+    assert_same_run(never, killed, epoch=1)
+
+
+def test_validation_that_fails_loses_nothing_and_is_done_at_the_next_start(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "run_validation", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_model(config)
+    assert checkpoint.load(get_weights_file_path(config, 0))["history"] == []
+    train_model(config)
+    assert len(checkpoint.load(get_weights_file_path(config, 0))["history"]) == 1
+
+
+def test_a_finished_run_says_so_and_changes_nothing(tmp_path, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2)
+    train_model(config)
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
+    for num_epochs in (2, 1):
+        train_model(replace(config, num_epochs=num_epochs))
+        assert "nothing left to train: 2 epochs are done" in capsys.readouterr().out
+    after = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
+    assert {k: v for k, v in after.items() if "cache" not in str(k)} == before
+
+
+def test_more_epochs_go_on(tmp_path, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    train_model(replace(config, num_epochs=2, lr=1e-3))
+    out = capsys.readouterr().out
+    assert "lr: the checkpoint says 0.01, you say 0.001: using 0.001" in out
+    assert "going on from train_weights/tmodel_00.pt: epoch 1" in out
+    assert checkpoint.load(get_weights_file_path(config, 1))["epoch"] == 2
+
+
+def test_patience_stops_a_run_that_no_longer_gets_better(tmp_path, capsys):
+    # A rate of nearly 0: the first validation stays the best.
+    config = small_config(
+        write_number_pairs(tmp_path, count=60), num_epochs=9, patience=2, lr=1e-12
+    )
+    train_model(config)
+    history = checkpoint.load(get_weights_file_path(config, 2))["history"]
+    assert len(history) == 3 and not get_weights_file_path(config, 3).exists()
+    best = checkpoint.load(get_weights_file_path(config, "best"))
+    assert len(best["history"]) == 1
+    train_model(config)
+    assert "nothing left to train: 3 epochs are done" in capsys.readouterr().out
+
+
+def test_the_best_is_by_the_score_that_is_monitored():
+    progress = Progress(history=[{"val/bleu": b, "val/loss": 5 - b} for b in (1.0, 3.0, 3.0, 2.0)])
+    assert progress.best("val/bleu") == 1 and progress.best("val/loss") == 1
+    progress.history.append({"val/bleu": 0.0, "val/loss": 0.5})
+    assert progress.best("val/bleu") == 1 and progress.best("val/loss") == 4
+    assert Progress().best("val/bleu") is None
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2, log_every=100)
+    train_model(replace(config, num_epochs=1))
+    before = get_weights_file_path(config, 0).read_bytes()
+    monkeypatch.setattr(train, "target_loss", lambda logits, *_: logits.sum() * math.nan)
+    with pytest.raises(ArithmeticError, match="not finite at update .*lr"):
+        train_model(config)
+    assert get_weights_file_path(config, 0).read_bytes() == before
+    assert not get_weights_file_path(config, 1).exists()
+
+
+# --- Which checkpoint ---
+
+
+@pytest.fixture
+def two_epochs(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2)
+    train_model(config)
+    return config
+
+
+def test_preload_names_a_checkpoint_or_is_refused(two_epochs, tmp_path, capsys):
+    for preload in ("07", "nowhere.pt"):
+        with pytest.raises(FileNotFoundError, match=preload.lstrip("0")):
+            train_model(replace(two_epochs, preload=preload))
+    with pytest.raises(ValueError, match="preload is none, but train_weights holds tmodel_01.pt"):
+        train_model(replace(two_epochs, preload="none"))
+    with pytest.raises(FileNotFoundError):
+        train_model(replace(two_epochs, preload="best", model_folder="./new"))
+    assert not Path("new").exists()
+    train_model(replace(two_epochs, preload="none", model_folder="./new", num_epochs=1))
+    assert Path("new/tmodel_00.pt").exists()
+
+
+def test_going_back_sets_the_newer_checkpoints_aside(two_epochs, capsys):
+    newer = get_weights_file_path(two_epochs, 1)
+    weights = checkpoint.load(newer)["model"]
+    train_model(replace(two_epochs, preload="00"))
+    assert newer.with_name(newer.name + ".old").exists()
+    assert "tmodel_01.pt is newer" in capsys.readouterr().out
+    again = checkpoint.load(newer)["model"]
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+
+
+def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(two_epochs, capsys):
+    newest = get_weights_file_path(two_epochs, 1)
+    weights = checkpoint.load(newest)["model"]
+    newest.write_bytes(newest.read_bytes()[:1000])
+    train_model(two_epochs)
+    out = capsys.readouterr().out
+    assert "tmodel_01.pt is damaged" in out and "going on from train_weights/tmodel_00.pt" in out
+    again = checkpoint.load(newest)["model"]
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    for path in get_weights_folder(two_epochs).glob("tmodel_0*.pt"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match="no checkpoint in train_weights can be read"):
+        train_model(two_epochs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"d_model": 64}, "d_model: the checkpoint says 32, you say 64"),
+        ({"N": 2}, "N: the checkpoint says 1, you say 2"),
+        ({"seq_len": 20}, "seq_len: the checkpoint says 16, you say 20"),
+        ({"norm": "post"}, "norm: the checkpoint says pre, you say post"),
+        ({"tokenizer": "bpe"}, "tokenizer: the checkpoint says word, you say bpe"),
+        ({"lang_src": "it", "lang_tgt": "en"}, "lang_src: the checkpoint says en, you say it"),
+        ({"seed": 1}, "seed: the checkpoint says 0, you say 1"),
+    ],
+)
+def test_another_run_than_the_checkpoints_is_refused_by_name(two_epochs, changes, words):
+    with pytest.raises(ValueError, match=words):
+        train_model(replace(two_epochs, **changes))
+
+
+def test_other_pairs_than_the_checkpoints_are_refused(two_epochs, tmp_path):
+    write_number_pairs(tmp_path, count=60, seed=9)
+    with pytest.raises(ValueError, match="not those of the checkpoint.*--model_folder"):
+        train_model(replace(two_epochs, num_epochs=3))
+
+
+def test_a_resumed_run_has_its_tokenizers_from_the_checkpoint(two_epochs):
+    files = [get_weights_folder(two_epochs) / f"tokenizer_{lang}.json" for lang in ("en", "it")]
+    files[0].write_bytes(files[1].read_bytes())
+    files[1].unlink()
+    before = checkpoint.load(get_weights_file_path(two_epochs, 1))
+    train_model(replace(two_epochs, num_epochs=3))
+    after = checkpoint.load(get_weights_file_path(two_epochs, 2))
+    for side in ("tokenizer_src", "tokenizer_tgt"):
+        assert after[side] == before[side]
+
+
+def test_tokenizer_files_of_a_run_without_checkpoint_are_not_trusted(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    get_weights_folder(config).mkdir()
+    (get_weights_folder(config) / "tokenizer_en.json").write_text("cut off")
+    train_model(config)
+    state = checkpoint.load(get_weights_file_path(config, 0))
+    stored = (get_weights_folder(config) / "tokenizer_en.json").read_text("utf-8")
+    assert stored == state["tokenizer_src"]
+
+
+def test_own_tokenizer_files_are_used_as_they_are(tmp_path, shared_data):
+    own = str(shared_data / "tokenizers" / "sos_eos_swapped" / "tokenizer_{0}.json")
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, tokenizer_file=own)
+    train_model(config)
+    vocabulary = json.loads(checkpoint.load(get_weights_file_path(config, 0))["tokenizer_src"])
+    assert vocabulary["model"]["vocab"]["[SOS]"] == 3
+    with pytest.raises(FileNotFoundError, match="no tokenizer elsewhere/tokenizer_en.json"):
+        missing = replace(config, tokenizer_file="elsewhere/tokenizer_{0}.json")
+        train_model(replace(missing, model_folder="./other"))
+
+
+def test_saved_names_carry_no_prefix_of_a_compiled_model(tmp_path):
+    run = make_run(tmp_path, compile=True)
+    assert not any(name.startswith("_orig_mod") for name in run.model.state_dict())
+
+
+# --- TensorBoard ---
+
+
+def test_two_runs_have_two_folders_and_a_resumed_run_its_own(tmp_path, capsys):
+    source = write_number_pairs(tmp_path, count=60)
+    first, second = (small_config(source, num_epochs=1, model_folder=f"./{m}") for m in "ab")
+    train_model(first)
+    train_model(second)
+    train_model(replace(first, num_epochs=2))
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["tmodel", "tmodel_2"]
+    assert len(curves("runs/tmodel")["val/bleu"]) == 2
+    assert len(curves("runs/tmodel_2")["val/bleu"]) == 1
+    assert "config/text_summary" in curves("runs/tmodel")
+
+
+# --- Through the command line ---
+
+
+def test_it_learns_to_translate_and_reports_it(trained):
+    printed = (trained / "printed").read_text("utf-8")
+    best = checkpoint.load(trained / "train_weights" / "tmodel_best.pt")
+    assert max(row["val/bleu"] for row in best["history"]) > 95
+    assert "600 pairs, en -> it" in printed
+    for word in ("SOURCE:", "TARGET:", "PREDICTED:", "tok:13a", "version:", "CER", "WER", "chrF"):
+        assert word in printed
+
+
+def test_a_checkpoint_holds_plain_values_only(trained):
+    state = checkpoint.load(trained / "train_weights" / "tmodel_19.pt")
+    assert state["config"]["num_epochs"] == 20 and len(state["history"]) == 20
+    assert json.dumps({key: state[key] for key in ("history", "config", "window", "train_row")})
+
+
+def test_the_last_epochs_and_the_best_are_kept(trained):
+    names = sorted(path.name for path in (trained / "train_weights").iterdir())
+    assert names == [
+        "log_dir.txt", "tmodel_17.pt", "tmodel_18.pt", "tmodel_19.pt", "tmodel_best.pt",
+        "tokenizer_en.json", "tokenizer_it.json",
+    ]  # fmt: skip
+
+
+def test_ctrl_c_saves_inside_the_epoch_and_says_how_to_go_on(tmp_path):
+    import subprocess
+    import sys
+    import time
+
+    source = write_number_pairs(tmp_path, count=600)
+    values = asdict(small_config(source, num_epochs=500))
+    settings = {k: v for k, v in values.items() if v is not None and not isinstance(v, bool)}
+    script = str(Path(train.__file__))
+    process = subprocess.Popen(
+        [sys.executable, script, *flags(settings)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not get_weights_file_path(get_config(), "best").with_name("x").parent.exists():
+        if Path("train_weights/tmodel_01.pt").exists():
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"the same command goes on from here" in errors and b"Traceback" not in errors
+
+
+@pytest.mark.parametrize("arguments", [(), ("--lang_tgt", "zh"), ("small",)])
+def test_without_the_hub_it_stops_with_one_message_and_writes_nothing(arguments):
+    process = run_script("train.py", *arguments, check=False)
+    assert process.returncode == 1
+    assert "python train.py demo" in process.stderr and "Traceback" not in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_a_mistake_in_the_data_writes_nothing(tmp_path):
+    source = write_number_pairs(tmp_path)
+    with open(f"{source}.it", "a") as file:
+        file.write("dieci\n")
+    before = sorted(Path().iterdir())
+    process = run_script("train.py", "--datasource", source, check=False)
+    assert process.returncode == 1 and "600" in process.stderr and "601" in process.stderr
+    assert sorted(Path().iterdir()) == before
+
+
+def test_it_runs_with_warnings_as_errors(tmp_path):
+    source = write_number_pairs(tmp_path, count=20)
+    settings = flags({**asdict_of_small(source), "num_epochs": 1})
+    import subprocess
+    import sys
+
+    process = subprocess.run(
+        [sys.executable, "-W", "error", train.__file__, *settings], capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr
+
+
+def asdict_of_small(source):
+    from conftest import SMALL
+
+    return {**SMALL, "datasource": source}
+
+
+def test_the_hub_layout_trains_in_the_asked_direction(shared_data):
+    printed = run_script(
+        "train.py",
+        *flags({**asdict_of_small(shared_data / "hub_layout"), "lang_tgt": "de", "seq_len": 40}),
+        *flags({"num_epochs": 1, "val_size": 20, "batch_tokens": 2000}),
+    ).stdout
+    assert "of de-en, en -> de" in printed
+    source = next(line for line in printed.splitlines() if "SOURCE" in line)
+    target = next(line for line in printed.splitlines() if "TARGET" in line)
+    assert {"a", "the", "in", "A", "of", "is"} & set(source.split())
+    assert {"ein", "eine", "Ein", "Eine", "der", "die", "in"} & set(target.split())
+
+
+def test_a_test_set_is_scored_by_the_best_checkpoint(tmp_path):
+    source = write_number_pairs(tmp_path, count=60)
+    test = write_number_pairs(tmp_path, "test", count=10, seed=5)
+    settings = flags({**asdict_of_small(source), "num_epochs": 1, "testsource": test})
+    printed = run_script("train.py", *settings).stdout
+    assert "test of train_weights/tmodel_best.pt: BLEU" in printed
+    again = run_script("train.py", *settings).stdout
+    assert printed.splitlines()[-1] == again.splitlines()[-1]
