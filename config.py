@@ -46,7 +46,7 @@ class Config:
     num_epochs: int = 20  # passes over the training pairs
     lr: float = 7e-4  # highest learning rate, reached after warmup updates
     warmup: int = 2000  # updates of linear warm-up, then the rate falls with the root of the update
-    label_smoothing: float = 0.1  # probability spread over the other words
+    label_smoothing: float = 0.1  # probability spread evenly over the vocabulary
     clip_norm: float = 1.0  # largest gradient norm (0: no clipping)
     seed: int = 0  # of split, initial weights, batches and dropout
 
@@ -138,7 +138,7 @@ PRESETS: dict[str, dict[str, object]] = {
     # Learns the built-in phrasebook in minutes on two CPU cores.
     "demo": {
         "datasource": "phrasebook", "seq_len": 64, "d_model": 128, "N": 2, "h": 4, "d_ff": 512,
-        "num_epochs": 12, "lr": 3e-3, "warmup": 400, "experiment_name": "runs/demo",
+        "num_epochs": 8, "lr": 3e-3, "warmup": 400, "experiment_name": "runs/demo",
     },
     # Half the width and depth: for some ten thousand pairs of long sentences.
     "small": {
@@ -154,11 +154,13 @@ PRESETS: dict[str, dict[str, object]] = {
 
 # What a checkpoint fixes for its run: with other values its weights or its position mean nothing.
 FIXED_BY_CHECKPOINT = (
-    "lang_src", "lang_tgt", "seq_len", "tokenizer", "shared_vocab", "d_model", "N", "h", "d_ff",
-    "norm", "tie_embeddings", "seed",
+    "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
+    "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.
 FIXED_IN_EPOCH = ("batch_tokens", "batch_size", "accumulate")
+# What says where to look, and nothing of the run itself.
+NOT_OF_THE_RUN = ("preload", "model_folder")
 
 
 def get_config(preset: str = "base") -> Config:
@@ -186,7 +188,7 @@ def check_same_run(saved: Config, asked: Config, in_epoch: bool) -> list[str]:
     changes = []
     for name, old in asdict(saved).items():
         new = getattr(asked, name)
-        if new == old:
+        if new == old or name in NOT_OF_THE_RUN:
             continue
         if name in fixed:
             way_on = "--model_folder NAME starts a new run"

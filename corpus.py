@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tqdm import tqdm
 
 import phrasebook
 from tokenizer import clean_text
@@ -31,7 +32,10 @@ WAYS_ON = (
 )
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
-    b"".join(Path(room).read_bytes() for room in (__file__, phrasebook.__file__))
+    b"".join(
+        Path(__file__).with_name(room).read_bytes()
+        for room in ("corpus.py", "tokenizer.py", "phrasebook.py", "morphology.py", "lexicon.py")
+    )
 ).hexdigest()
 
 
@@ -273,13 +277,11 @@ def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":
     A function of seed and texts alone: no source sentence is in both parts, and neither the
     machine nor the order of the pairs matters. Raises ValueError for fewer than two sources.
     """
-    keys = np.array(
-        [
-            int.from_bytes(hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=8).digest())
-            for text in pairs["src_text"]
-        ],
-        dtype=np.uint64,
+    digests = (
+        hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=8).digest()
+        for text in tqdm(pairs["src_text"], desc="splitting", unit="pair", delay=2)
     )
+    keys = np.frombuffer(b"".join(digests), dtype=">u8")
     distinct = np.unique(keys)
     if len(distinct) < 2:
         raise ValueError(

@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,8 +115,9 @@ class BilingualDataset(torch.utils.data.Dataset):
         """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
         return self.rows.select_columns([column])[self.kept][column]
 
+    @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of all texts, the same wherever and however often they are loaded."""
+        """A hash of all texts, the same wherever and however often they are loaded."""
         digest = hashlib.sha256()
         for rows in self.rows.select_columns(["src_text", "tgt_text"]).iter(10000):
             digest.update(json.dumps(rows).encode())
@@ -251,10 +252,10 @@ def get_ds(
         f"{len(train_ds):,} pairs to train on, {len(valid_ds):,} to validate; vocabularies of "
         f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
     )
-    if state is not None and state["data"] != train_ds.fingerprint():
+    if state is not None and state["data"] != train_ds.fingerprint:
         raise ValueError(
             f"the training pairs of {config.datasource} are not those of the checkpoint "
-            f"(hash {train_ds.fingerprint()[:12]}, then {state['data'][:12]}); "
+            f"(hash {train_ds.fingerprint[:12]}, then {state['data'][:12]}); "
             "--model_folder NAME starts a new run"
         )
     return train_ds, valid_ds, test_ds

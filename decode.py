@@ -14,8 +14,8 @@ def greedy_decode(
     """Translate a batch of sentences by taking the likeliest token at each step.
 
     src is (B, S), src_mask (B, 1, 1, S). Returns B lists of target ids without [SOS]; a list
-    ends with [EOS] unless it was cut: at the source's length + 50, or at the end of the model's
-    position table. A sentence's result does not depend on the others in its batch.
+    ends with [EOS] unless it was cut: at the source's length (with [SOS] and [EOS]) + 50, or at the
+    end of the model's position table. A sentence's result does not depend on its batch.
     """
     encoder_output = model.encode(src, src_mask)
     limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH  # (B,)

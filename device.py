@@ -8,10 +8,19 @@ def get_device(name: str) -> torch.device:
     available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if name == "auto":
         name = next((kind for kind, is_available in available.items() if is_available()), "cpu")
-    kind = name.split(":")[0]
-    if kind in available and not available[kind]():
-        raise ValueError(f"device {name}: this machine has no {kind}; --device cpu runs anywhere")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device {name!r} must be auto, cpu, cuda, cuda:N or mps") from None
+    if device.type in available and not available[device.type]():
+        raise ValueError(
+            f"device {name}: this machine has no {device.type}; --device cpu runs anywhere"
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device {name}: this machine has {torch.cuda.device_count()} GPUs, from 0"
+        )
+    return device
 
 
 def get_precision(name: str, device: torch.device) -> torch.dtype:

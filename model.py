@@ -22,7 +22,7 @@ class InputEmbeddings(nn.Module):
         super().__init__()
         self.scale = math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model)
-        # With this spread the scaled vectors have unit variance, as large as the positions added
+        # With this spread the scaled vectors have unit variance, about that of the positions added
         # to them, and the same matrix serves as a projection with logits of unit variance.
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
 
@@ -35,6 +35,8 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int, seq_len: int, dropout: float) -> None:
         super().__init__()
+        if d_model % 2:
+            raise ValueError(f"d_model ({d_model}) must be even: positions are sine and cosine")
         self.dropout = nn.Dropout(dropout)
         position = torch.arange(seq_len).unsqueeze(1)  # (seq_len, 1)
         rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))

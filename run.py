@@ -108,7 +108,8 @@ class Run:
         try:
             self.model.load_state_dict(state["model"])
         except RuntimeError as error:
-            raise ValueError(f"the checkpoint's weights do not fit: {error}") from None
+            first = str(error).splitlines()[1].strip()  # after a heading
+            raise ValueError(f"the checkpoint's weights do not fit: {first}") from None
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scaler.is_enabled() and state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])

@@ -239,7 +239,7 @@ def start_run(config: Config) -> tuple[Run, BilingualDataset | None]:
         device=device,
         precision=precision,
         progress=Progress(),
-        fingerprint=train_ds.fingerprint(),
+        fingerprint=train_ds.fingerprint,
     )
     if loaded:
         run.restore(state)

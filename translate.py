@@ -120,7 +120,8 @@ def load_translator(options: Options) -> Translator:
     try:
         model.load_state_dict(state["model"])
     except RuntimeError as error:
-        raise ValueError(f"the weights in {path} do not fit its config: {error}") from None
+        first = str(error).splitlines()[1].strip()  # after a heading
+        raise ValueError(f"the weights in {path} do not fit its config: {first}") from None
     note(f"{path}: {config.lang_src} -> {config.lang_tgt}, after {state['global_step']:,} updates")
     model = model.to(device).eval()
     return Translator(model, tokenizer_src, tokenizer_tgt, config, device, options.batch_tokens)

@@ -90,7 +90,7 @@ def trained(tmp_path_factory):
     """A folder in which `train.py` has learned to translate number words, through its flags."""
     folder = tmp_path_factory.mktemp("trained")
     source = write_number_pairs(folder)
-    settings = {**SMALL, "datasource": source, "num_epochs": 20}
+    settings = {**SMALL, "datasource": source, "num_epochs": 30}
     folder_of_run = folder / "run"
     folder_of_run.mkdir()
     process = run_script("train.py", *flags(settings), cwd=folder_of_run)

@@ -194,6 +194,12 @@ def test_the_phrasebook_refuses_other_languages():
     refused("phrasebook", "en and it", "de", langs=("en", "de"))
 
 
+def test_a_set_that_needs_a_script_is_refused(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "old.py").write_text("import datasets")
+    refused(tmp_path / "old", "needs a loading script", "--datasource")
+
+
 @pytest.mark.parametrize("name", ["opus_books", "Helsinki-NLP/opus_books", "nobody"])
 def test_without_hub_and_cache_the_ways_on_are_told(name):
     refused(name, name, "hub cannot be reached", "python train.py demo", "--datasource")

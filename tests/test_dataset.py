@@ -110,8 +110,8 @@ def test_control_tokens_in_the_corpus_do_not_become_ids():
 
 
 def test_the_fingerprint_follows_the_texts():
-    same = [make_dataset().fingerprint() for _ in range(2)]
-    assert same[0] == same[1] != make_dataset([*PAIRS[:-1], ("two", "due")]).fingerprint()
+    same = [make_dataset().fingerprint for _ in range(2)]
+    assert same[0] == same[1] != make_dataset([*PAIRS[:-1], ("two", "due")]).fingerprint
 
 
 @pytest.mark.parametrize("seed", [None, (3, 1)])

@@ -189,6 +189,11 @@ def test_heads_must_divide_the_width():
         MultiHeadAttentionBlock(16, 3, 0.0)
 
 
+def test_an_odd_width_is_refused():
+    with pytest.raises(ValueError, match=r"d_model \(15\) must be even"):
+        make_model(d_model=15, h=3)
+
+
 def test_too_long_an_input_names_both_lengths():
     model = make_model()
     src = torch.ones(1, 13, dtype=torch.long)

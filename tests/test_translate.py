@@ -1,0 +1,246 @@
+"""What people do with `translate.py`: a sentence, lines, files, and mistakes."""
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import ROOT, run_script
+
+import checkpoint
+from config import config_from_dict
+from dataset import BilingualDataset, get_saved_tokenizers
+from model import build_transformer
+from translate import Options, load_translator
+from validation import run_validation
+
+WEIGHTS = "train_weights"
+
+
+def translate(trained, *arguments, stdin=None, check=True):
+    return run_script("translate.py", *arguments, stdin=stdin, check=check, cwd=trained)
+
+
+@pytest.fixture(scope="session")
+def translator(trained):
+    return load_translator(Options(weights=str(trained / WEIGHTS), device="cpu"))
+
+
+def say(translator, *texts):
+    """Translate texts as `translate.py` does lines of a file, all together."""
+    lines = [translator.split(text, number) for number, text in enumerate(texts, start=1)]
+    return translator.translate(lines)
+
+
+def test_a_sentence_is_translated_by_the_run_trained_last_here(trained):
+    process = translate(trained, "two nine one")
+    assert process.stdout == "due nove uno\n"
+    assert "train_weights/tmodel_best.pt: en -> it" in process.stderr
+
+
+def test_words_without_quotation_marks_are_one_sentence(trained):
+    assert translate(trained, "two", "nine", "one").stdout == "due nove uno\n"
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, f"{WEIGHTS}/tmodel_29.pt"])
+def test_weights_may_be_a_folder_or_a_file_from_anywhere(trained, weights, tmp_path):
+    process = run_script("translate.py", "two nine", "--weights", trained / weights, cwd=tmp_path)
+    assert process.stdout == "due nove\n"
+
+
+def test_one_checkpoint_file_is_enough_on_another_machine(trained, tmp_path):
+    shutil.copy(trained / WEIGHTS / "tmodel_best.pt", tmp_path / "x.pt")
+    process = run_script("translate.py", "ten three", "--weights", "x.pt", cwd=tmp_path)
+    assert process.stdout == "dieci tre\n"
+
+
+def test_each_line_of_a_pipe_gives_one_line_in_order(trained):
+    lines = "one\n\ntwo three\n   \nfour\r\nfive six"
+    expected = "uno\n\ndue tre\n\nquattro\ncinque sei\n"
+    assert translate(trained, "--weights", WEIGHTS, stdin=lines).stdout == expected
+
+
+def test_lines_of_a_pipe_are_answered_as_they_come(trained):
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "translate.py")],
+        cwd=trained,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    for line, expected in (("one two", "uno due"), ("three", "tre")):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == f"{expected}\n"
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+
+
+def test_a_terminal_gets_a_prompt(trained):
+    control, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "translate.py")],
+        cwd=trained,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(terminal)
+    shown = b""
+    while b"en> " not in shown:
+        shown += os.read(control, 1000)
+    os.write(control, b"seven two\n")
+    while b"en> " not in shown.partition(b"sette due")[2]:
+        shown += os.read(control, 1000)
+    os.write(control, b"\x04")  # the end of the input
+    assert process.wait(timeout=60) == 0
+    os.close(control)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_blank_stays_blank(trained, text):
+    process = translate(trained, text)
+    assert process.stdout.strip() == "" and process.stdout.count("\n") == max(
+        1, text.count("\n") + 1
+    )
+
+
+def test_a_file_keeps_its_lines_and_their_order(trained, tmp_path):
+    lines = ["one", "", "two three four", " ", "five"] * 260
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(lines), "utf-8")  # without a newline at the end
+    translate(trained, "--input", source, "--output", target)
+    expected = ["uno", "", "due tre quattro", "", "cinque"] * 260
+    assert target.read_text("utf-8") == "".join(f"{line}\n" for line in expected)
+    assert translate(trained, "--input", source).stdout == target.read_text("utf-8")
+
+
+def test_digits_are_text(trained):
+    process = translate(trained, "5")
+    assert process.returncode == 0 and "unknown: 5" in process.stderr
+
+
+def test_unknown_words_are_named_on_standard_error(trained):
+    process = translate(trained, "one zebra two")
+    assert "unknown: zebra" in process.stderr and "zebra" not in process.stdout
+
+
+@pytest.mark.parametrize("token", ["[EOS]", "[PAD]", "[SOS]", "[UNK]"])
+def test_control_tokens_in_a_sentence_are_words(translator, token):
+    pieces = translator.split(f"one {token} two", 1)
+    tokenizer = translator.tokenizer_src
+    control = {tokenizer.sos_id, tokenizer.eos_id, tokenizer.pad_id}
+    assert not control & set(pieces[0])
+    (text,) = say(translator, f"one {token} two")
+    assert not any(name in text for name in ("[EOS]", "[PAD]", "[SOS]"))
+
+
+def test_a_sentence_does_not_depend_on_the_others(translator):
+    texts = ["one", "two three four five six seven", "", "nine ten", "four one", "six"] * 3
+    assert say(translator, *texts) == [say(translator, text)[0] for text in texts]
+    assert say(translator, *texts[::-1]) == say(translator, *texts)[::-1]
+
+
+def test_validation_prints_what_translate_prints(trained, translator):
+    from datasets import Dataset
+
+    state = checkpoint.load(trained / WEIGHTS / "tmodel_best.pt")
+    config = config_from_dict(state["config"])
+    tokenizers = get_saved_tokenizers(state)
+    sources = ["one two", "nine", "zebra four", "ten ten ten ten ten ten ten"]
+    pairs = Dataset.from_dict({"src_text": sources, "tgt_text": ["x"] * len(sources)})
+    dataset = BilingualDataset(pairs, *tokenizers, config.seq_len)
+    model = build_transformer(*(t.size for t in tokenizers), **config.model_arguments())
+    model.load_state_dict(state["model"])
+    predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
+    assert predicted == say(translator, *sources)
+
+
+def test_a_long_text_is_cut_into_its_sentences(translator):
+    # The model takes 14 tokens.
+    text = "one two three. " * 8
+    pieces = translator.split(text, 1)
+    assert len(pieces) == 8
+    assert say(translator, text) == [" ".join(say(translator, "one two three.") * 8)]
+
+
+def test_the_longest_sentence_that_fits_is_not_cut(translator):
+    longest = translator.config.seq_len - 2
+    assert len(translator.split("one " * longest, 1)) == 1
+    with pytest.raises(
+        ValueError, match=f"line 7 has a sentence of {longest + 1} tokens.*{longest}"
+    ):
+        translator.split("one " * (longest + 1), 7)
+
+
+def test_a_sentence_too_long_is_refused_by_number_and_nothing_is_written(trained, tmp_path):
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("one\n" + "two " * 2000 + "\n", "utf-8")
+    process = translate(trained, "--input", source, "--output", target, check=False)
+    assert process.returncode == 1 and "line 2 has a sentence of 2000 tokens" in process.stderr
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["x", "--weights", "nowhere"], "no checkpoint nowhere"),
+        (["--input", "nowhere.txt"], "nowhere.txt"),
+        (["x", "--device", "gpu9"], "gpu9"),
+        (["x", "--wieghts", "a"], "--weights"),
+        (["x", "--input", "a"], "not both"),
+        (["--output", "a"], "needs --input"),
+    ],
+)
+def test_a_mistake_is_told_without_a_traceback(trained, arguments, words):
+    process = translate(trained, *arguments, check=False, stdin="")
+    assert process.returncode != 0
+    assert words in process.stderr and "Traceback" not in process.stderr
+    assert process.stdout == ""
+
+
+def test_without_any_run_it_says_what_to_do(tmp_path):
+    process = run_script("translate.py", "x", check=False, cwd=tmp_path)
+    assert process.returncode == 1
+    assert "no checkpoint in the folders here: train first" in process.stderr
+
+
+def test_a_file_that_is_not_utf_8_is_named(trained, tmp_path):
+    (tmp_path / "in.txt").write_bytes("perché\n".encode("latin-1"))
+    process = translate(trained, "--input", tmp_path / "in.txt", check=False)
+    assert process.returncode == 1 and "in.txt is not UTF-8" in process.stderr
+
+
+def test_starting_up_imports_no_training_library():
+    code = (
+        "import sys, translate; "
+        "print({'datasets', 'torchmetrics', 'tensorboard', 'sacrebleu'} & set(sys.modules))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert process.stdout == "set()\n"
+
+
+def test_an_output_that_ran_to_the_cap_is_told(translator, capsys, monkeypatch):
+    bias = translator.model.projection.linear.bias
+    with torch.no_grad():
+        before = bias.clone()
+        bias[translator.tokenizer_tgt.eos_id] = -1e4
+        say(translator, "one")
+        bias.copy_(before)
+    assert "line 1: the translation was cut at 16 tokens" in capsys.readouterr().err
+
+
+def test_weights_that_do_not_fit_their_config_are_refused(trained, tmp_path):
+    state = checkpoint.load(trained / WEIGHTS / "tmodel_best.pt")
+    state["config"]["d_model"] = 16
+    checkpoint.save(Path("odd.pt"), state)
+    process = run_script("translate.py", "x", "--weights", "odd.pt", check=False)
+    assert process.returncode == 1
+    assert "do not fit" in process.stderr and "Traceback" not in process.stderr
