@@ -1,6 +1,7 @@
 """A run's TensorBoard events: curves, sample translations and the configuration."""
 
 import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def get_log_dir(config: Config) -> str:
     note = get_weights_folder(config) / "log_dir.txt"
     if note.exists():
         log_dir = note.read_text(encoding="utf-8")
-        if log_dir.startswith(config.experiment_name):
+        if re.fullmatch(rf"{re.escape(config.experiment_name)}(_\d+)?", log_dir):
             return log_dir
     names = itertools.chain(
         [config.experiment_name], (f"{config.experiment_name}_{i}" for i in itertools.count(2))

@@ -67,6 +67,7 @@ class BilingualDataset(torch.utils.data.Dataset):
             },
             desc=f"tokenising {name}",
         )
+        self.ids = self.rows.select_columns(["src", "tgt"])
         src_lens, tgt_lens = (
             self.rows.data.column(name).to_numpy() for name in ("src_len", "tgt_len")
         )
@@ -92,7 +93,7 @@ class BilingualDataset(torch.utils.data.Dataset):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, list[int]]]:
-        rows = self.rows.select_columns(["src", "tgt"])[self.kept[indices]]
+        rows = self.ids[self.kept[indices]]
         return [
             {"index": int(index), "src": src, "tgt_in": tgt[:-1], "tgt_out": tgt[1:]}
             for index, src, tgt in zip(indices, rows["src"], rows["tgt"], strict=True)

@@ -92,23 +92,22 @@ def train_update(run: Run, batches: list[Batch]) -> bool:
 # --- The run ---
 
 
-def log_window(run: Run, seconds: float) -> str:
+def log_window(run: Run, tokens_per_second: float) -> str:
     """Add a point to the training curves and start the next window; return the point in words."""
     progress, window = run.progress, run.progress.window
-    step, tokens = progress.global_step, window["tokens"]
+    step = progress.global_step
     check_finite(run)
     row = {
         "step": step,
-        "train/loss": float(window["loss"]) / tokens,
+        "train/loss": float(window["loss"]) / window["tokens"],
         "train/lr": learning_rate(step, run.config),
         "train/grad_norm": float(window["norm"]) / window["updates"],
-        "train/tokens_per_second": tokens / seconds,
+        "train/tokens_per_second": tokens_per_second,
     }
     progress.train_row, progress.window = row, Progress().window
     run.curves.add_row(row)
     return (
-        f"loss {row['train/loss']:.3f}, lr {row['train/lr']:.1e}, "
-        f"{row['train/tokens_per_second']:,.0f} tokens/s"
+        f"loss {row['train/loss']:.3f}, lr {row['train/lr']:.1e}, {tokens_per_second:,.0f} tokens/s"
     )
 
 
@@ -182,7 +181,7 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
         initial=progress.batch // config.accumulate,
         total=math.ceil(len(batches) / config.accumulate),
     )
-    started = time.perf_counter()
+    started, tokens = time.perf_counter(), 0  # of the training since the last point
     run.model.train()
     while progress.epoch == epoch:
         group = [batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)]
@@ -191,10 +190,11 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
         if progress.batch == len(batches):
             progress.epoch, progress.batch = epoch + 1, 0
         bar.update()
+        tokens += sum(batch.tokens for batch in group)
         step = progress.global_step
         if stepped and step % config.log_every == 0:
-            bar.set_postfix_str(log_window(run, time.perf_counter() - started))
-            started = time.perf_counter()
+            bar.set_postfix_str(log_window(run, tokens / (time.perf_counter() - started)))
+            started, tokens = time.perf_counter(), 0
 
         due = progress.validation_is_due(config)
         if due or interrupt.signum or (config.save_every and step % config.save_every == 0):
@@ -202,8 +202,9 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
             run.save(run.path())
         interrupt.check()
         if due:
+            paused = time.perf_counter()
             validate(run, interrupt)
-            started = time.perf_counter()
+            started += time.perf_counter() - paused
             if progress.is_finished(config):
                 break
     bar.close()
@@ -279,7 +280,8 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     config, progress = run.config, run.progress
     # What a stopped run wrote after the checkpoint is hidden, as it will be written again.
     due = progress.validation_is_due(config)
-    first_step = progress.global_step + (not due)
+    nothing_at_this_step = due or progress.global_step == 0
+    first_step = progress.global_step + (not nothing_at_this_step)
     run.curves = Curves(get_log_dir(config), first_step)
     if progress.global_step == 0:
         rows = [[name, str(value)] for name, value in asdict(config).items()]

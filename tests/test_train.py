@@ -320,6 +320,29 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
     assert_same_run(never, killed, epoch=1)
 
 
+def test_a_run_killed_before_its_first_checkpoint_starts_again_in_its_own_curves(
+    tmp_path, monkeypatch
+):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1, log_every=1)
+    update, updates = train.train_update, iter(range(3))
+
+    def die(run, batches):
+        next(updates)  # StopIteration at the fourth
+        return update(run, batches)
+
+    monkeypatch.setattr(train, "train_update", die)
+    with pytest.raises(StopIteration):
+        train_model(config)
+    monkeypatch.setattr(train, "train_update", update)
+    time.sleep(1.1 - time.time() % 1)
+    train_model(config)
+    assert [path.name for path in Path("runs").iterdir()] == ["tmodel"]
+    shown = curves("runs/tmodel")
+    steps = [step for step, _ in shown["train/loss"]]
+    assert steps == list(range(1, len(steps) + 1)) and len(steps) > 3
+    assert shown["config/text_summary"] == [(0, None)]
+
+
 def test_validation_that_fails_loses_nothing_and_is_done_at_the_next_start(tmp_path, monkeypatch):
     config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
     with monkeypatch.context() as patch:

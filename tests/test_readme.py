@@ -1,0 +1,70 @@
+"""The README says what is there: its commands parse, its flags and files exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import tyro
+from conftest import ROOT
+
+from config import PRESETS, Config
+from train import parse_arguments
+from translate import Options
+
+README = (ROOT / "README.md").read_text("utf-8")
+COMMANDS = sorted(
+    {
+        match.strip()
+        for match in re.findall(r"python ((?:train|translate)\.py[^`\n|&<]*)", README)
+        if "--help" not in match
+    }
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_parses(command):
+    script, *arguments = shlex.split(command)
+    if script == "train.py":
+        parse_arguments(arguments)
+    else:
+        tyro.cli(Options, args=arguments)
+
+
+def test_the_commands_were_found():
+    assert {"train.py", "train.py demo", "translate.py"} <= set(COMMANDS) and len(COMMANDS) > 6
+
+
+def test_each_flag_exists():
+    known = {field.name for kind in (Config, Options) for field in fields(kind)}
+    known |= {"help", "index-url", "logdir"}
+    assert set(re.findall(r"--([a-z][a-z_-]+)", README)) <= known
+
+
+def test_each_preset_is_in_the_table():
+    assert all(f"`python train.py {preset}" in README for preset in PRESETS if preset != "base")
+
+
+def test_the_table_of_files_is_complete():
+    named = set(re.findall(r"`(\w+\.py)`", README.partition("## Files")[2].partition("##")[0]))
+    assert named == {path.name for path in ROOT.glob("*.py")}
+
+
+def test_nothing_is_left_to_fill_in():
+    assert not re.search(r"@[A-Z]+@|TODO", README)
+
+
+def test_the_code_is_as_ruff_has_it():
+    for arguments in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *arguments, str(ROOT)]
+        process = subprocess.run(command, capture_output=True, text=True)
+        assert process.returncode == 0, process.stdout
+
+
+def test_the_pages_it_names_exist():
+    for page in re.findall(r"docs/[\w.]+", README):
+        assert (ROOT / page).is_file()
+    assert Path(ROOT / "LICENSE").read_text("utf-8").startswith("MIT License")
