@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -278,14 +279,15 @@ def train_model(config: Config) -> None:
 def fit(run: Run, interrupt: Interrupt) -> None:
     """Write the curves of a run and train it to its end."""
     config, progress = run.config, run.progress
-    # What a stopped run wrote after the checkpoint is hidden, as it will be written again.
     due = progress.validation_is_due(config)
-    nothing_at_this_step = due or progress.global_step == 0
-    first_step = progress.global_step + (not nothing_at_this_step)
-    run.curves = Curves(get_log_dir(config), first_step)
-    if progress.global_step == 0:
+    log_dir = get_log_dir(config)
+    is_new = not Path(log_dir).exists()
+    # What a stopped run wrote after its checkpoint is hidden, as it will be written again. Its
+    # points at the checkpoint's own step are kept, unless the validation there is yet to come.
+    run.curves = Curves(log_dir, first_step=progress.global_step + (not due))
+    if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
-        run.curves.add_table("config", ["name", "value"], rows, step=0)
+        run.curves.add_table("config", ["name", "value"], rows, progress.global_step)
     if due:
         if progress.train_row.get("step") == progress.global_step:
             run.curves.add_row(progress.train_row)
@@ -293,6 +295,11 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     while not progress.is_finished(config):
         train_epoch(run, interrupt)
     run.curves.close()
+    best = progress.history[progress.best(config.monitor)]
+    print(
+        f"done: the best is {get_weights_file_path(config, 'best')} of epoch {best['epoch']:02d}, "
+        f'val/bleu {best["val/bleu"]:.2f}; python translate.py "a sentence" uses it'
+    )
 
 
 def parse_arguments(arguments: list[str]) -> Config:
@@ -317,7 +324,7 @@ def main() -> int:
         print(f"stopped by {stop}; the same command goes on from here", file=sys.stderr)
         return 128 + stop.signum
     except KeyboardInterrupt:
-        print("stopped by SIGINT before training began", file=sys.stderr)
+        print("stopped by SIGINT", file=sys.stderr)
         return 128 + signal.SIGINT
     except (ValueError, ArithmeticError, OSError) as error:
         print(f"train.py: {error}", file=sys.stderr)
