@@ -203,3 +203,34 @@ def test_a_bad_command_line_is_told_in_words(arguments):
 
 def wide_terminal():
     return {**os.environ, "COLUMNS": "200", "TERMINAL_WIDTH": "200"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seq_len": 20}, {"d_model": 256}, {"N": 2}, {"h": 4}, {"d_ff": 4}, {"norm": "post"},
+        {"tie_embeddings": "target"}, {"tokenizer": "bpe"}, {"vocab_size": 9}, {"seed": 1},
+        {"min_frequency": 1}, {"shared_vocab": True}, {"lang_src": "de"}, {"lang_tgt": "de"},
+    ],
+)  # fmt: skip
+def test_what_would_make_another_model_or_other_data_is_fixed(changes):
+    with pytest.raises(ValueError, match=f"{next(iter(changes))}: the checkpoint says"):
+        check_same_run(get_config(), replace(get_config(), **changes), in_epoch=False)
+
+
+def test_of_several_folders_the_one_trained_last_is_taken():
+    for name, seconds in (("a_weights", 100), ("b_weights", 300), ("c_weights", 200)):
+        Path(name).mkdir()
+        for path in (Path(name, "tmodel_00.pt"), Path(name, "tmodel_best.pt")):
+            path.touch()
+            os.utime(path, (seconds, seconds))
+    assert find_weights_file_path(None) == Path("b_weights/tmodel_best.pt")
+
+
+def test_each_choice_of_the_model_reaches_it():
+    choices = dict(
+        seq_len=20, d_model=24, N=3, h=4, d_ff=12, dropout=0.3, norm="post", tie_embeddings="target"
+    )
+    arguments = Config(**choices).model_arguments()
+    seq_len = choices.pop("seq_len")
+    assert arguments == {"src_seq_len": seq_len, "tgt_seq_len": seq_len, **choices}

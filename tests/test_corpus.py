@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+import phrasebook
 from corpus import cap_pairs, load_pairs, split_pairs
 
 PAIRS = [("The house.", "La casa."), ("It rains.", "Piove."), ("NA", "null"), ('"Yes"', '"Sì"')]
@@ -290,3 +291,26 @@ def test_a_cap_draws_the_same_pairs_each_time(tmp_path):
     capped = texts(cap_pairs(pairs, 20, seed=0))
     assert len(capped) == 20 and capped == texts(cap_pairs(pairs, 20, seed=0))
     assert capped != texts(pairs)[:20] and len(cap_pairs(pairs, 1000, seed=0)) == 500
+
+
+def test_a_cap_draws_by_its_seed_each_pair_once_and_keeps_their_order(tmp_path):
+    pairs = numbered(tmp_path)
+    places = [texts(pairs).index(pair) for pair in texts(cap_pairs(pairs, 400, seed=0))]
+    assert len(places) == 400 and places == sorted(set(places))
+    assert texts(cap_pairs(pairs, 20, seed=0)) != texts(cap_pairs(pairs, 20, seed=1))
+
+
+def test_the_phrasebook_has_its_own_pairs_to_validate_on():
+    pairs = load_pairs("phrasebook", "en", "it", "validation")
+    assert texts(pairs) == list(phrasebook.write_pairs("validation"))
+
+
+def test_a_folder_laid_out_like_a_hub_set_serves_both_directions(tmp_path):
+    row = {"translation": {"de": "Ja.", "en": "Yes."}}
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    (tmp_path / "set" / "README.md").write_text(
+        "---\nconfigs:\n- config_name: de-en\n  data_files: train.jsonl\n---\n", "utf-8"
+    )
+    for langs, pair in ((("de", "en"), ("Ja.", "Yes.")), (("en", "de"), ("Yes.", "Ja."))):
+        assert texts(load_pairs(str(tmp_path / "set"), *langs)) == [pair]

@@ -169,3 +169,23 @@ def test_sources_to_translate_come_with_their_places_and_masks():
             assert real == [tokenizer.sos_id, *sources[i], tokenizer.eos_id]
             seen.append(i)
     assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_the_source_is_masked_by_its_own_pad_id():
+    tokenizer_src = build_tokenizer(["one two"], "word", 100, 1)
+    tokenizer_tgt = swap_ids(build_tokenizer(["uno due tre"], "word", 100, 1), "[UNK]", "[PAD]")
+    dataset = make_dataset(tokenizers=(tokenizer_src, tokenizer_tgt))
+    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    assert batch.src_mask[:, 0, 0].tolist() == [[True] * 4, [True, True, True, False]]
+
+
+def test_a_batch_fills_its_budget_to_the_last_token():
+    lens = np.array([5, 5, 5, 5])
+    assert [batch.tolist() for batch in form_batches(lens, lens, 10)] == [[0, 1], [2, 3]]
+
+
+def test_with_a_seed_the_batches_do_not_come_by_length():
+    src, tgt = random_lens()
+    for seed, by_length in ((None, True), ((0, 0), False)):
+        longest = [max(src[b].max(), tgt[b].max()) for b in form_batches(src, tgt, 256, seed=seed)]
+        assert (longest == sorted(longest)) is by_length

@@ -70,3 +70,18 @@ def test_languages_without_blanks_are_scored_by_their_own_tokens():
 def test_what_cannot_be_scored_is_refused(predicted, target):
     with pytest.raises(ValueError):
         score(predicted, target, "en")
+
+
+def test_prediction_comes_first_in_both_error_rates():
+    scores = score(["a b"], ["a b c d"], "en")
+    assert scores.wer == pytest.approx(100 * 2 / 4) and scores.cer == pytest.approx(100 * 4 / 7)
+
+
+def test_error_rates_are_no_mean_over_sentences():
+    scores = score(["x", "a b c"], ["a", "a b c"], "en")
+    assert scores.cer == pytest.approx(100 * 1 / 6) and scores.wer == pytest.approx(100 * 1 / 4)
+
+
+def test_case_counts():
+    scores = score(["the cat sat on the mat."], ["The cat sat on the mat."], "en")
+    assert scores.bleu < 100 and scores.chrf < 100 and scores.wer > 0 and scores.cer > 0

@@ -174,3 +174,42 @@ def test_tokenizers_that_tutorials_saved_load_or_are_refused(shared_data, name, 
     tokenizer = tokenizer_from_json(path.read_text(encoding="utf-8"), name)
     expected = {"standard": (2, 3), "sos_eos_swapped": (3, 2)}[name]
     assert (tokenizer.sos_id, tokenizer.eos_id) == expected
+
+
+def test_a_joiner_typed_in_a_text_joins_nothing():
+    tokenizer = build("word", ["a ■ b"])
+    assert tokenizer.decode(tokenizer.encode("a ￭ b")) == "a ■ b"
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_what_is_seen_less_than_the_minimum_frequency_takes_no_entry(kind):
+    sizes = [build(kind, ["house house tree"], min_frequency=n).size for n in (1, 2, 3)]
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("word", 9), ("bpe", 270)])
+def test_a_vocabulary_has_no_more_entries_than_asked(kind, size):
+    assert build(kind, vocab_size=size).size == size
+
+
+def test_a_bpe_word_is_the_same_at_the_start_and_after_a_blank():
+    tokenizer = build("bpe", ["house the house"])
+    house = tokenizer.encode("house")
+    assert tokenizer.encode("the house")[-len(house) :] == house
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_composed_and_decomposed_letters_are_the_same(kind):
+    tokenizer = build(kind, ["caf\u00e9"])
+    assert tokenizer.encode("cafe\u0301") == tokenizer.encode("caf\u00e9")
+    assert not tokenizer.unknown_words("cafe\u0301")
+
+
+def test_a_tokenizer_that_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch):
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tokenizer.os.fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        get_or_build_tokenizer(tmp_path / "tokenizer_en.json", TEXTS, "word", 100, 1)
+    assert not (tmp_path / "tokenizer_en.json").exists()

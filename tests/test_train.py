@@ -18,11 +18,14 @@ from test_dataset import make_dataset, swap_ids
 
 import checkpoint
 import train
+import validation
 from config import Config, get_weights_file_path, get_weights_folder
+from curves import Curves
 from dataset import Batch
 from device import get_device, get_precision
 from run import Interrupted, Progress
-from train import learning_rate, seed_update, start_run, train_model, train_update
+from tokenizer import tokenizer_from_json
+from train import learning_rate, log_window, seed_update, start_run, train_model, train_update
 from validation import evaluating, target_loss
 
 # --- The rate and the loss ---
@@ -632,3 +635,139 @@ def test_a_test_set_is_scored_by_the_best_checkpoint(tmp_path):
     assert "test of train_weights/tmodel_best.pt: BLEU" in printed
     again = run_script("train.py", *settings).stdout
     assert printed.splitlines()[-1] == again.splitlines()[-1]
+
+
+def first_batch(run, indices=(0, 1, 2)):
+    return run.train_ds.collate(run.train_ds.__getitems__(list(indices)))
+
+
+def test_each_update_is_done_at_its_own_rate(tmp_path):
+    run = make_run(tmp_path, lr=1e-2, warmup=3)
+    for step in range(1, 6):
+        train_update(run, [first_batch(run)])
+        assert run.optimizer.param_groups[0]["lr"] == learning_rate(step, run.config)
+
+
+def test_an_update_descends_the_smoothed_loss(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, label_smoothing=0.3)
+    batch = first_batch(run)
+    with torch.no_grad():
+        logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
+        expected = target_loss(logits, batch.tgt_out, run.pad_id, 0.3).item()
+    train_update(run, [batch])
+    assert float(run.progress.window["loss"]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_two_updates_drop_the_same(tmp_path):
+    run = make_run(tmp_path, dropout=0.5, lr=1e-30)
+    losses = []
+    for _ in range(3):
+        train_update(run, [first_batch(run)])
+        losses.append(float(run.progress.window["loss"]))
+        run.progress.window = Progress().window
+    assert len(set(losses)) == 3
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
+)
+def test_an_update_multiplies_in_the_asked_precision(tmp_path, precision, dtype):
+    run = make_run(tmp_path, precision=precision)
+    seen = set()
+    run.model.projection.register_forward_hook(lambda _, __, logits: seen.add(logits.dtype))
+    train_update(run, [first_batch(run)])
+    assert seen == {dtype}
+    assert {parameter.dtype for parameter in run.model.parameters()} == {torch.float32}
+
+
+def test_a_point_of_the_curves_is_the_mean_since_the_last_by_tokens_and_updates(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, lr=1e-30)
+    run.curves = Curves("runs/x", 0)
+    batches = [first_batch(run, [0]), first_batch(run, range(1, 9))]
+    windows = []
+    for batch in batches:
+        run.progress.window = Progress().window
+        train_update(run, [batch])
+        windows.append(run.progress.window)
+    run.progress.window = Progress().window
+    for batch in batches:
+        train_update(run, [batch])
+    log_window(run, 1.0)
+    run.curves.close()
+    row = run.progress.train_row
+    total = sum(float(window["loss"]) for window in windows)
+    assert row["train/loss"] == pytest.approx(total / sum(batch.tokens for batch in batches))
+    norms = [float(window["norm"]) for window in windows]
+    assert row["train/grad_norm"] == pytest.approx(sum(norms) / 2)
+    assert run.progress.window == Progress().window
+
+
+def test_the_validation_loss_is_the_mean_over_real_target_tokens_unsmoothed(tmp_path):
+    run = make_run(tmp_path, label_smoothing=0.3)
+    ds, total = run.valid_ds, 0.0
+    with evaluating(run.model):
+        for item in ds:
+            alone = ds.collate([item])
+            logits = run.model(alone.src, alone.src_mask, alone.tgt_in)
+            total += torch.nn.functional.cross_entropy(
+                logits[0], alone.tgt_out[0], reduction="sum"
+            ).item()
+    for batch_tokens in (160, 16):  # one batch with padding, and several
+        config = replace(run.config, batch_tokens=batch_tokens)
+        loss = train.run_validation(run.model, ds, config, run.device)[0]
+        assert loss == pytest.approx(total / sum(ds.tgt_lens), rel=1e-5)
+
+
+def groups_of_each_epoch(config, monkeypatch):
+    """Train; returns for each epoch the pairs' indices of each batch of each update."""
+    update, epochs = train.train_update, {}
+
+    def note(run, batches):
+        epochs.setdefault(run.progress.epoch, []).append([batch.indices for batch in batches])
+        return update(run, batches)
+
+    monkeypatch.setattr(train, "train_update", note)
+    train_model(config)
+    return list(epochs.values())
+
+
+def test_each_epoch_trains_once_on_every_pair_in_batches_of_its_own(tmp_path, monkeypatch):
+    source = write_number_pairs(tmp_path, count=60)
+    config = small_config(source, num_epochs=2, accumulate=3, batch_size=7)
+    epochs = groups_of_each_epoch(config, monkeypatch)
+    for groups in epochs:
+        assert [len(group) for group in groups] == [3, 3, 2]  # the rest is an update too
+        batches = [batch for group in groups for batch in group]
+        assert max(map(len, batches)) <= 7
+        indices = sorted(index for batch in batches for index in batch)
+        assert indices == list(range(len(indices))) and len(indices) > 50
+    assert epochs[0] != epochs[1]
+
+
+def test_a_signal_stops_a_validation_between_its_batches(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, batch_tokens=16)
+    decode, calls = validation.greedy_decode, []
+
+    def decode_and_stop(*arguments, **options):
+        calls.append(os.kill(os.getpid(), signal.SIGINT))
+        return decode(*arguments, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(validation, "greedy_decode", decode_and_stop)
+        train_model(config)
+    assert len(calls) == 1
+    assert checkpoint.load(get_weights_file_path(config, 0))["history"] == []
+
+
+def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys):
+    source = write_number_pairs(tmp_path, count=60)
+    test = write_number_pairs(tmp_path, "test", count=10, seed=5)
+    config = small_config(source, num_epochs=1, testsource=test)
+    train_model(config)
+    best = checkpoint.load(get_weights_file_path(config, "best"))
+    eos_id = tokenizer_from_json(best["tokenizer_tgt"], "target").eos_id
+    best["model"]["projection.linear.bias"][eos_id] = 1e4  # says nothing at all
+    checkpoint.save(get_weights_file_path(config, "best"), best)
+    capsys.readouterr()
+    train_model(config)
+    assert "WER 100.00" in capsys.readouterr().out.splitlines()[-1]
