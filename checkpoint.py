@@ -27,6 +27,7 @@ KEYS = {
     "tokenizer_src": str,
     "tokenizer_tgt": str,
     "data": str,  # hash of training and validation texts
+    "log_dir": str,  # of the run's curves
 }
 
 

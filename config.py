@@ -75,10 +75,15 @@ class Config:
             code = getattr(self, name)
             if not re.fullmatch(r"[A-Za-z0-9]+([-_][A-Za-z0-9]+)*", code):
                 raise ValueError(f"{name} ({code!r}) is not a language code such as en or pt-br")
-        if self.lang_src == self.lang_tgt:
+        if self.lang_src.lower() == self.lang_tgt.lower():
             raise ValueError(
                 f"lang_src ({self.lang_src}) and lang_tgt ({self.lang_tgt}) are the same language"
             )
+        for name in ("datasource", "preload", "model_folder", "experiment_name"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty")
+        if self.seed >= 2**63:
+            raise ValueError(f"seed ({self.seed}) must be below 2**63")
         for name, least in _AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and not value >= least:
@@ -106,9 +111,9 @@ class Config:
             raise ValueError(f"device ({self.device!r}) must be auto, cpu, cuda, cuda:N or mps")
         if not re.fullmatch(r"[\w.-]+", self.model_basename):
             raise ValueError(f"model_basename ({self.model_basename!r}) must be a plain file name")
-        if not self.shared_vocab and "{0}" not in self.tokenizer_file:
+        if not re.fullmatch(r"[^{}]*\{0\}[^{}]*", self.tokenizer_file):
             raise ValueError(
-                f"tokenizer_file ({self.tokenizer_file!r}) needs {{0}} for the language code"
+                f"tokenizer_file ({self.tokenizer_file!r}) needs {{0}} for the language code, once"
             )
 
     def model_arguments(self) -> dict[str, object]:
@@ -155,7 +160,8 @@ PRESETS: dict[str, dict[str, object]] = {
 # What a checkpoint fixes for its run: with other values its weights or its position mean nothing.
 FIXED_BY_CHECKPOINT = (
     "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
-    "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed",
+    "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
+    "monitor",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.
 FIXED_IN_EPOCH = ("batch_tokens", "batch_size", "accumulate")
@@ -215,6 +221,11 @@ def get_weights_file_path(config: Config, epoch: int | str, step: int | None = N
     name = epoch if isinstance(epoch, str) else f"{epoch:02d}"
     inside = "" if step is None else f"_{step}"
     return get_weights_folder(config) / f"{config.model_basename}{name}{inside}.pt"
+
+
+def get_attempt_path(config: Config) -> Path:
+    """Return the path of the note that a run keeps until its first checkpoint."""
+    return get_weights_folder(config) / f"{config.model_basename}attempt.json"
 
 
 def weights_file_paths(config: Config) -> list[Path]:

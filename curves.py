@@ -1,11 +1,8 @@
 """A run's TensorBoard events: curves, sample translations and the configuration."""
 
 import itertools
-import re
 from collections.abc import Iterable
 from pathlib import Path
-
-from config import Config, get_weights_folder
 
 try:
     from torch.utils.tensorboard import SummaryWriter
@@ -47,20 +44,9 @@ class Curves:
             self.writer.close()
 
 
-def get_log_dir(config: Config) -> str:
-    """Return the run's TensorBoard folder: always the same for one weights folder.
-
-    A new run takes `experiment_name`, or with a number added where another run has that.
-    """
-    note = get_weights_folder(config) / "log_dir.txt"
-    if note.exists():
-        log_dir = note.read_text(encoding="utf-8")
-        if re.fullmatch(rf"{re.escape(config.experiment_name)}(_\d+)?", log_dir):
-            return log_dir
+def new_log_dir(experiment_name: str) -> str:
+    """Return experiment_name, or with a number added where another run has that folder."""
     names = itertools.chain(
-        [config.experiment_name], (f"{config.experiment_name}_{i}" for i in itertools.count(2))
+        [experiment_name], (f"{experiment_name}_{number}" for number in itertools.count(2))
     )
-    log_dir = next(name for name in names if not Path(name).exists())
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(log_dir, encoding="utf-8")
-    return log_dir
+    return next(name for name in names if not Path(name).exists())

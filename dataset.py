@@ -15,8 +15,8 @@ from torch import Tensor
 
 import tokenizer as tokenizer_room
 from config import Config, get_weights_folder
-from corpus import cap_pairs, load_pairs, split_pairs
-from tokenizer import Tokenizer, get_or_build_tokenizer, tokenizer_from_json
+from corpus import cap_pairs, iterate, load_pairs, split_pairs
+from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -206,8 +206,10 @@ class Batch:
 
 def pad(sequences: Sequence[list[int]], pad_id: int) -> Tensor:
     """Return ids padded on the right to the longest: (B, longest)."""
-    rows = [torch.tensor(ids) for ids in sequences]
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
+    padded = np.full((len(sequences), max(map(len, sequences))), pad_id, dtype=np.int64)
+    for row, ids in zip(padded, sequences, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(padded)
 
 
 def source_batches(
@@ -222,68 +224,96 @@ def source_batches(
         yield indices, src, padding_mask(src, tokenizer.pad_id)
 
 
-def get_ds(
-    config: Config, state: dict | None
-) -> tuple[BilingualDataset, BilingualDataset, BilingualDataset | None]:
-    """Return training, validation and (if there is a testsource) test pairs, encoded.
+@dataclass(frozen=True)
+class RunData:
+    """What a run trains on, validates on, and is tested on."""
 
-    A resumed run has its tokenizers from its checkpoint `state`; a new one trains them on the
-    training side, or takes the files that `tokenizer_file` names. Raises ValueError if the
-    training pairs are not those of the checkpoint.
+    train: BilingualDataset
+    valid: BilingualDataset
+    test: BilingualDataset | None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all texts to train and to validate on."""
+        return f"{self.train.fingerprint}-{self.valid.fingerprint}"
+
+
+def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
+    """Return the pairs of a run, encoded. Writes nothing into its weights folder.
+
+    A resumed run has its tokenizers from its checkpoint `state`; a new one trains those whose
+    paths are in `new_tokenizers` on the training side, and reads the others. Raises ValueError if
+    the pairs are not those of the checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
     train_pairs = load_pairs(config.datasource, *langs)
-    if config.validsource:
-        valid_pairs = load_pairs(config.validsource, *langs)
-    elif config.datasource == "phrasebook":
-        valid_pairs = load_pairs("phrasebook", *langs, "validation")
+    if config.validsource or config.datasource == "phrasebook":
+        valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
+        sources = set(iterate(train_pairs, "src_text"))
+        shared = sum(text in sources for text in iterate(valid_pairs, "src_text"))
+        if shared:
+            print(f"{shared:,} of the sources to validate on are trained on, too")
     else:
         train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
     valid_pairs = cap_pairs(valid_pairs, config.val_size, config.seed)
     test_pairs = load_pairs(config.testsource, *langs) if config.testsource else None
 
     if state is None:
-        tokenizers = get_tokenizers(config, train_pairs)
+        tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
     else:
         tokenizers = get_saved_tokenizers(state)
-    train_ds = BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training")
-    valid_ds = BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation")
-    test_ds = test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test")
+    data = RunData(
+        BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training"),
+        BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation"),
+        test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test"),
+    )
     print(
-        f"{len(train_ds):,} pairs to train on, {len(valid_ds):,} to validate; vocabularies of "
+        f"{len(data.train):,} pairs to train on, {len(data.valid):,} to validate; vocabularies of "
         f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
     )
-    if state is not None and state["data"] != train_ds.fingerprint:
+    if state is not None and state["data"] != data.fingerprint:
+        side = "training" if state["data"][:64] != data.train.fingerprint else "validation"
         raise ValueError(
-            f"the training pairs of {config.datasource} are not those of the checkpoint "
-            f"(hash {train_ds.fingerprint[:12]}, then {state['data'][:12]}); "
+            f"the {side} pairs are not those of the checkpoint; "
             "--model_folder NAME starts a new run"
         )
-    return train_ds, valid_ds, test_ds
+    return data
 
 
-def get_tokenizers(config: Config, pairs: "Dataset") -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer of a new run, and store them with it."""
-    langs = (config.lang_src, config.lang_tgt)
+def get_tokenizers(
+    config: Config, pairs: "Dataset", new: Sequence[Path]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer; those whose paths are in `new` are built."""
+    texts = [iterate(pairs, column) for column in ("src_text", "tgt_text")]
+    if config.shared_vocab:
+        texts = [itertools.chain(*texts)]
+    tokenizers = [
+        get_or_build_tokenizer(config, sentences, None if path in new else path)
+        for path, sentences in zip(tokenizer_paths(config), texts, strict=True)
+    ]
+    return tokenizers[0], tokenizers[-1]
+
+
+def get_or_build_tokenizer(
+    config: Config, sentences: Iterator[str], path: Path | None
+) -> Tokenizer:
+    """Return the tokenizer stored at path, or one trained on sentences when there is no path."""
+    if path is None:
+        return build_tokenizer(sentences, config.tokenizer, config.vocab_size, config.min_frequency)
+    tokenizer = load_tokenizer(path)
+    text = next(sentences)
+    back = tokenizer.decode(tokenizer.encode(text))
+    print(f"the tokenizer {path} is used as it is; it brings {text!r} back as {back!r}")
+    return tokenizer
+
+
+def tokenizer_paths(config: Config) -> list[Path]:
+    """Return the paths of the source's and the target's tokenizer, or of the one of both."""
     own_files = Path(config.tokenizer_file).name != config.tokenizer_file
     folder = Path() if own_files else get_weights_folder(config)
-    texts = {lang: pairs[f"{side}_text"] for lang, side in zip(langs, ("src", "tgt"), strict=True)}
-    if config.shared_vocab:
-        texts = {"-".join(langs): itertools.chain(*texts.values())}
-    tokenizers = []
-    for lang, sentences in texts.items():
-        path = folder / config.tokenizer_file.format(lang)
-        if own_files and not path.exists():
-            raise FileNotFoundError(f"there is no tokenizer {path}")
-        if not own_files:
-            # Of a run that was stopped before its first checkpoint, maybe on other pairs.
-            path.unlink(missing_ok=True)
-        tokenizers.append(
-            get_or_build_tokenizer(
-                path, sentences, config.tokenizer, config.vocab_size, config.min_frequency
-            )
-        )
-    return tokenizers[0], tokenizers[-1]
+    langs = [config.lang_src, config.lang_tgt]
+    names = ["-".join(langs)] if config.shared_vocab else langs
+    return [folder / config.tokenizer_file.format(name) for name in names]
 
 
 def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:

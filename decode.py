@@ -18,23 +18,25 @@ def greedy_decode(
     end of the model's position table. A sentence's result does not depend on its batch.
     """
     encoder_output = model.encode(src, src_mask)
-    limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH  # (B,)
-    limit = limit.clamp(max=model.tgt_seq_len)
-    cache = model.new_cache()
-    sentence = torch.arange(len(src), device=src.device)  # of each row still decoding
-    token = src.new_full((len(src),), sos_id)
+    limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH
+    limits = limit.clamp(max=model.tgt_seq_len).tolist()  # of each sentence
     outputs: list[list[int]] = [[] for _ in src]
-    length = 0
-    while len(sentence):
+    decoding = list(range(len(src)))  # the sentence of each row still in the batch
+    cache = model.new_cache()
+    token = src.new_full((len(src),), sos_id)
+    while decoding:
         x = model.decode(encoder_output, src_mask, token.unsqueeze(1), cache=cache)
         token = model.project(x[:, -1]).argmax(dim=-1)  # (rows,)
-        length += 1
-        for i, token_id in zip(sentence.tolist(), token.tolist(), strict=True):
+        for i, token_id in zip(decoding, token.tolist(), strict=True):
             outputs[i].append(token_id)
-        live = (token != eos_id) & (limit > length)
-        if not live.all():
-            rows = live.nonzero().squeeze(1)
-            sentence, token, limit = sentence[rows], token[rows], limit[rows]
-            encoder_output, src_mask = encoder_output[rows], src_mask[rows]
+        live = [
+            row
+            for row, i in enumerate(decoding)
+            if outputs[i][-1] != eos_id and len(outputs[i]) < limits[i]
+        ]
+        if len(live) < len(decoding):
+            decoding = [decoding[row] for row in live]
+            rows = torch.tensor(live, dtype=torch.long, device=src.device)
+            token, encoder_output, src_mask = token[rows], encoder_output[rows], src_mask[rows]
             cache.select(rows)
     return outputs

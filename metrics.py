@@ -39,7 +39,8 @@ def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:
         raise ValueError(f"{len(predicted)} translations cannot be scored by {len(target)} targets")
     if not target or not all(target):
         raise ValueError("scores need at least one target, and text in every target")
-    bleu = BLEU(tokenize=TOKENIZE.get(lang_tgt, "13a"))
+    language = lang_tgt.replace("_", "-").split("-")[0].lower()
+    bleu = BLEU(tokenize=TOKENIZE.get(language, "13a"))
     chrf = CHRF()
     return Scores(
         cer=100 * char_error_rate(predicted, target).item(),

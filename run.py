@@ -1,5 +1,7 @@
 """What a training run holds, where it stands, and how it is stored and found again."""
 
+import itertools
+import json
 import signal
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,13 +13,14 @@ from tqdm import tqdm
 import checkpoint
 from config import (
     Config,
+    get_attempt_path,
     get_weights_file_path,
     get_weights_folder,
     obsolete_weights_file_paths,
     weights_file_paths,
 )
 from curves import Curves
-from dataset import BilingualDataset
+from dataset import RunData
 from model import Transformer
 
 
@@ -67,12 +70,11 @@ class Run:
     model: Transformer
     optimizer: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
-    train_ds: BilingualDataset
-    valid_ds: BilingualDataset
+    data: RunData
     device: torch.device
     precision: torch.dtype
     progress: Progress
-    fingerprint: str
+    log_dir: str
     curves: Curves | None = None  # None until training begins
 
     def path(self) -> Path:
@@ -84,7 +86,7 @@ class Run:
 
     @property
     def pad_id(self) -> int:
-        return self.train_ds.tokenizer_tgt.pad_id
+        return self.data.train.tokenizer_tgt.pad_id
 
     def save(self, path: Path) -> None:
         """Write a checkpoint and delete those that it replaces; curves are on disk before it is."""
@@ -97,11 +99,13 @@ class Run:
             **asdict(self.progress),
             "window": {key: float(value) for key, value in self.progress.window.items()},
             "config": asdict(self.config),
-            "tokenizer_src": self.train_ds.tokenizer_src.to_json(),
-            "tokenizer_tgt": self.train_ds.tokenizer_tgt.to_json(),
-            "data": self.fingerprint,
+            "tokenizer_src": self.data.train.tokenizer_src.to_json(),
+            "tokenizer_tgt": self.data.train.tokenizer_tgt.to_json(),
+            "data": self.data.fingerprint,
+            "log_dir": self.log_dir,
         }
         checkpoint.save(path, state)
+        get_attempt_path(self.config).unlink(missing_ok=True)
         checkpoint.prune(obsolete_weights_file_paths(self.config))
 
     def restore(self, state: dict) -> None:
@@ -175,15 +179,36 @@ def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
         path = get_weights_file_path(config, int(config.preload))
     else:
         path = Path(config.preload)
+    if path.is_dir():
+        raise ValueError(f"preload names the folder {path}; it takes a checkpoint file in it")
     return path, checkpoint.load(path)
 
 
 def set_newer_aside(config: Config, progress: Progress) -> None:
-    """Rename the checkpoints that are newer than where a run goes on, so that it does."""
-    here = (progress.epoch, progress.batch, progress.global_step)
-    for path in weights_file_paths(config):
-        epoch, _, step = path.stem.removeprefix(config.model_basename).partition("_")
-        there = (int(epoch), 1, int(step)) if step else (int(epoch) + 1, 0, 0)
-        if there > here:
-            path.rename(path.with_name(path.name + ".old"))
-            print(f"{path} is newer than the checkpoint asked for: now {path.name}.old")
+    """Rename the checkpoints that are newer than where a run goes on, the best among them."""
+    here = progress.global_step
+    best = get_weights_file_path(config, "best")
+    for path in [*weights_file_paths(config), best]:
+        if not path.exists() or checkpoint.load(path)["global_step"] <= here:
+            continue
+        aside = (path.with_name(f"{path.name}.old{number or ''}") for number in itertools.count())
+        new_path = next(name for name in aside if not name.exists())
+        path.rename(new_path)
+        print(f"{path} is newer than the checkpoint that this goes on from: now {new_path.name}")
+
+
+def read_attempt(config: Config) -> dict:
+    """Return the note of a run that was stopped before its first checkpoint, or nothing."""
+    path = get_attempt_path(config)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def write_attempt(config: Config, log_dir: str, tokenizers: list[Path]) -> None:
+    """Note what a new run makes, so that if it is stopped early the next can take its place."""
+    note = {"log_dir": log_dir, "tokenizers": [path.name for path in tokenizers]}
+    path = get_attempt_path(config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(note), encoding="utf-8")

@@ -135,13 +135,15 @@ def build_tokenizer(
     return _checked(backend, "the new tokenizer")
 
 
-def get_or_build_tokenizer(
-    path: Path, texts: Iterable[str], kind: str, vocab_size: int, min_frequency: int
-) -> Tokenizer:
-    """Return the tokenizer stored at path, or train one on texts and store it there."""
-    if path.exists():
-        return tokenizer_from_json(path.read_text(encoding="utf-8"), str(path))
-    tokenizer = build_tokenizer(texts, kind, vocab_size, min_frequency)
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Return the tokenizer stored at path; FileNotFoundError or ValueError when it cannot be."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no tokenizer {path}")
+    return tokenizer_from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+def store_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    """Write a tokenizer, all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     with open(temporary, "w", encoding="utf-8") as file:
@@ -149,7 +151,6 @@ def get_or_build_tokenizer(
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    return tokenizer
 
 
 def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
@@ -164,6 +165,9 @@ def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
             f"{name} has id {highest} but only {backend.get_vocab_size()} entries: ids must be "
             f"0 to {backend.get_vocab_size() - 1}, each once"
         )
+    # A file from elsewhere may ask for them: sentences would be cut and padded behind our back.
+    backend.no_truncation()
+    backend.no_padding()
     # Not part of the stored file, so set on every path into the project: without it a text that
     # holds "[EOS]" would be cut there.
     backend.encode_special_tokens = True

@@ -23,12 +23,24 @@ from config import (
     config_from_dict,
     get_config,
     get_weights_file_path,
+    get_weights_folder,
+    latest_weights_file_path,
 )
-from curves import Curves, get_log_dir
-from dataset import Batch, BilingualDataset, form_batches, get_ds
+from curves import Curves, new_log_dir
+from dataset import Batch, BilingualDataset, form_batches, get_ds, tokenizer_paths
 from device import get_device, get_precision
 from model import Transformer, build_transformer
-from run import Interrupt, Interrupted, Progress, Run, load_checkpoint, set_newer_aside
+from run import (
+    Interrupt,
+    Interrupted,
+    Progress,
+    Run,
+    load_checkpoint,
+    read_attempt,
+    set_newer_aside,
+    write_attempt,
+)
+from tokenizer import store_tokenizer
 from validation import run_validation, target_loss
 
 SAMPLES = 5  # sentences whose translations are shown at each validation
@@ -118,8 +130,8 @@ def check_finite(run: Run) -> None:
     if not (math.isfinite(window["loss"]) and math.isfinite(window["norm"])):
         raise ArithmeticError(
             f"the loss or its gradient is not finite at update {step} "
-            f"(lr {learning_rate(step, run.config):.2g}); the last checkpoint is good: "
-            "go on from it with a lower --lr or a longer --warmup"
+            f"(lr {learning_rate(step, run.config):.2g}), and was not saved: "
+            "go on from the last checkpoint, if any, with a lower --lr or a longer --warmup"
         )
 
 
@@ -128,7 +140,7 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     progress, config = run.progress, run.config
     epoch = progress.epoch - (progress.batch == 0)
     loss, scores, predicted = run_validation(
-        run.model, run.valid_ds, config, run.device, f"validation {epoch:02d}", interrupt.check
+        run.model, run.data.valid, config, run.device, f"validation {epoch:02d}", interrupt.check
     )
     row = {"step": progress.global_step, "epoch": epoch, "val/loss": loss}
     row |= {f"val/{name}": getattr(scores, name) for name in ("bleu", "chrf", "cer", "wer")}
@@ -136,7 +148,7 @@ def validate(run: Run, interrupt: Interrupt) -> None:
 
     run.curves.add_row(row)
     lines = [f"epoch {epoch:02d}, update {row['step']:,}: val/loss {loss:.3f}, {scores}"]
-    samples = sample_translations(run.valid_ds, predicted)
+    samples = sample_translations(run.data.valid, predicted)
     run.curves.add_table("val/samples", ["source", "target", "predicted"], samples, row["step"])
     for sample in samples[:2]:
         names = ("SOURCE", "TARGET", "PREDICTED")
@@ -159,20 +171,23 @@ def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list
     return [[column[i] for column in columns] for i in chosen]
 
 
+def batches_of(run: Run) -> list[np.ndarray]:
+    """Return the pairs of each batch of the epoch that goes on: a function of (seed, epoch)."""
+    config, pairs = run.config, run.data.train
+    seed = (config.seed, run.progress.epoch)
+    return form_batches(
+        pairs.src_lens, pairs.tgt_lens, config.batch_tokens, config.batch_size, seed
+    )
+
+
 def train_epoch(run: Run, interrupt: Interrupt) -> None:
     """Train to the end of the epoch, or until patience is lost; save and validate on the way."""
     config, progress, epoch = run.config, run.progress, run.progress.epoch
-    batches = form_batches(
-        run.train_ds.src_lens,
-        run.train_ds.tgt_lens,
-        config.batch_tokens,
-        config.batch_size,
-        seed=(config.seed, epoch),
-    )
+    batches = batches_of(run)
     loader = DataLoader(
-        run.train_ds,
+        run.data.train,
         batch_sampler=batches[progress.batch :],
-        collate_fn=run.train_ds.collate,
+        collate_fn=run.data.train.collate,
         pin_memory=run.device.type == "cuda",
     )
     remaining = iter(loader)
@@ -193,7 +208,7 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
         bar.update()
         tokens += sum(batch.tokens for batch in group)
         step = progress.global_step
-        if stepped and step % config.log_every == 0:
+        if stepped and (step % config.log_every == 0 or progress.batch == 0):
             bar.set_postfix_str(log_window(run, tokens / (time.perf_counter() - started)))
             started, tokens = time.perf_counter(), 0
 
@@ -211,24 +226,38 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
     bar.close()
 
 
-def start_run(config: Config) -> tuple[Run, BilingualDataset | None]:
-    """Build a run and its test set, or bring it back from the checkpoint that `preload` names.
+def start_run(config: Config) -> Run:
+    """Build a run, or bring it back from the checkpoint that `preload` names.
 
-    Everything a user can get wrong is found here, before anything is written.
+    What a user can get wrong is found here, before anything is written.
     """
     device = get_device(config.device)
     precision = get_precision(config.precision, device)
-    loaded = load_checkpoint(config)
-    state = loaded[1] if loaded else None
-    if loaded:
+    path, state = load_checkpoint(config) or (None, None)
+    if state is None:
+        attempt = read_attempt(config)
+        new_tokenizers = [
+            path
+            for path in tokenizer_paths(config)
+            if path.parent == get_weights_folder(config)
+            and (not path.exists() or path.name in attempt.get("tokenizers", ()))
+        ]
+        log_dir = attempt.get("log_dir") or new_log_dir(config.experiment_name)
+        data = get_ds(config, None, new_tokenizers)
+    else:
         saved = config_from_dict(state["config"])
         try:
             changes = check_same_run(saved, config, in_epoch=state["batch"] > 0)
         except ValueError as error:
-            raise ValueError(f"{loaded[0]} does not fit: {error}") from None
+            raise ValueError(f"{path} does not fit: {error}") from None
+        same_folder = path.parent == get_weights_folder(config)
+        same_curves = same_folder and saved.experiment_name == config.experiment_name
+        log_dir = state["log_dir"] if same_curves else new_log_dir(config.experiment_name)
+        data = get_ds(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
-    train_ds, valid_ds, test_ds = get_ds(config, state)
-    model = get_model(config, train_ds.tokenizer_src.size, train_ds.tokenizer_tgt.size).to(device)
+
+    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
+    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
     run = Run(
         config=config,
         model=model,
@@ -236,22 +265,26 @@ def start_run(config: Config) -> tuple[Run, BilingualDataset | None]:
             model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
         ),
         scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
-        train_ds=train_ds,
-        valid_ds=valid_ds,
+        data=data,
         device=device,
         precision=precision,
         progress=Progress(),
-        fingerprint=train_ds.fingerprint,
+        log_dir=log_dir,
     )
-    if loaded:
-        run.restore(state)
-        print(f"going on from {loaded[0]}: epoch {state['epoch']}, update {state['global_step']}")
-        set_newer_aside(config, run.progress)
     if config.compile:
         model.compile(dynamic=True)
     parameters = sum(p.numel() for p in model.parameters())
     print(f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}")
-    return run, test_ds
+
+    if state is None:
+        write_attempt(config, log_dir, new_tokenizers)
+        for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
+            if path in new_tokenizers:
+                store_tokenizer(tokenizer, path)
+    else:
+        run.restore(state)
+        print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
+    return run
 
 
 def train_model(config: Config) -> None:
@@ -259,32 +292,38 @@ def train_model(config: Config) -> None:
 
     Goes on from the latest checkpoint. Raises Interrupted when a signal stopped it, after saving.
     """
-    run, test_ds = start_run(config)
+    run = start_run(config)
     progress = run.progress
     if progress.is_finished(config) and not progress.validation_is_due(config):
-        print(
-            f"nothing left to train: {progress.epoch} epochs are done, num_epochs is "
-            f"{config.num_epochs}, patience {config.patience}; a higher --num_epochs goes on"
-        )
+        reason = f"{progress.epoch} epochs are done, num_epochs is {config.num_epochs}"
+        way_on = "a higher --num_epochs goes on"
+        if progress.epoch < config.num_epochs:
+            reason += f", and patience ({config.patience}) is lost"
+            way_on = "a higher --patience, or 0, goes on"
+        print(f"nothing left to train: {reason}; {way_on}")
     else:
+        if config.preload != "latest":
+            set_newer_aside(config, progress)
         with Interrupt() as interrupt:
             fit(run, interrupt)
-    if test_ds is not None:
-        best = get_weights_file_path(config, "best")
-        run.model.load_state_dict(checkpoint.load(best)["model"])
-        _, scores, _ = run_validation(run.model, test_ds, config, run.device, "test")
-        print(f"test of {best}: {scores}")
+    if run.data.test is not None:
+        path = get_weights_file_path(config, "best")
+        if not path.exists():
+            path = latest_weights_file_path(config)
+            print(f"there is no best checkpoint any more: {path} is tested")
+        run.model.load_state_dict(checkpoint.load(path)["model"])
+        _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
+        print(f"test of {path}: {scores}")
 
 
 def fit(run: Run, interrupt: Interrupt) -> None:
     """Write the curves of a run and train it to its end."""
     config, progress = run.config, run.progress
     due = progress.validation_is_due(config)
-    log_dir = get_log_dir(config)
-    is_new = not Path(log_dir).exists()
+    is_new = not Path(run.log_dir).exists()
     # What a stopped run wrote after its checkpoint is hidden, as it will be written again. Its
     # points at the checkpoint's own step are kept, unless the validation there is yet to come.
-    run.curves = Curves(log_dir, first_step=progress.global_step + (not due))
+    run.curves = Curves(run.log_dir, first_step=progress.global_step + (not due))
     if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
         run.curves.add_table("config", ["name", "value"], rows, progress.global_step)
@@ -292,14 +331,23 @@ def fit(run: Run, interrupt: Interrupt) -> None:
         if progress.train_row.get("step") == progress.global_step:
             run.curves.add_row(progress.train_row)
         validate(run, interrupt)
+    if not progress.is_finished(config):
+        updates = math.ceil(len(batches_of(run)) / config.accumulate) * config.num_epochs
+        if updates < config.warmup:
+            print(
+                f"only {updates:,} updates are planned, fewer than warmup ({config.warmup:,}): the "
+                "learning rate never gets to its peak; a lower --warmup or --batch_tokens helps"
+            )
     while not progress.is_finished(config):
         train_epoch(run, interrupt)
     run.curves.close()
-    best = progress.history[progress.best(config.monitor)]
-    print(
-        f"done: the best is {get_weights_file_path(config, 'best')} of epoch {best['epoch']:02d}, "
-        f'val/bleu {best["val/bleu"]:.2f}; python translate.py "a sentence" uses it'
-    )
+    if progress.history:
+        best = progress.history[progress.best(config.monitor)]
+        print(
+            f"done: the best is {get_weights_file_path(config, 'best')} of epoch "
+            f"{best['epoch']:02d}, {config.monitor} {best[config.monitor]:.2f}; "
+            'python translate.py "a sentence" uses it'
+        )
 
 
 def parse_arguments(arguments: list[str]) -> Config:
@@ -319,9 +367,11 @@ def parse_arguments(arguments: list[str]) -> Config:
 
 def main() -> int:
     try:
-        train_model(parse_arguments(sys.argv[1:]))
+        config = parse_arguments(sys.argv[1:])
+        train_model(config)
     except Interrupted as stop:
-        print(f"stopped by {stop}; the same command goes on from here", file=sys.stderr)
+        but = "" if config.preload == "latest" else ", without --preload,"
+        print(f"stopped by {stop}; the same command{but} goes on from here", file=sys.stderr)
         return 128 + stop.signum
     except KeyboardInterrupt:
         print("stopped by SIGINT", file=sys.stderr)

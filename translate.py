@@ -1,8 +1,9 @@
 """Translate with a trained model: python translate.py "a sentence", lines, files, or a prompt."""
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.text and self.input:
             raise ValueError(f"give a sentence or --input {self.input}, not both")
+        if self.input == "":
+            raise ValueError("input is empty")
+        if self.output and not Path(self.output).absolute().parent.is_dir():
+            raise ValueError(f"the folder of --output {self.output} is not there")
         if self.output and not self.input:
             raise ValueError(f"--output {self.output} needs --input")
         if self.batch_tokens < 1:
@@ -146,6 +151,19 @@ def translate_file(translator: Translator, source: Path, target: Path | None) ->
         file.close()
 
 
+def translate_lines(translator: Translator, lines: Iterable[str]) -> int:
+    """Answer each line as it comes, one that is too long with a blank; returns the exit code."""
+    code = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            print(translator.translate_text(line, number), flush=True)
+        except ValueError as error:
+            note(f"translate.py: {error}")
+            print(flush=True)
+            code = 1
+    return code
+
+
 def read_lines(path: Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -175,7 +193,7 @@ def note(message: str) -> None:
 
 def main() -> int:
     options = tyro.cli(Options, prog="translate.py", description=__doc__, use_underscores=True)
-    for stream in (sys.stdin, sys.stdout):
+    for stream in filter(None, (sys.stdin, sys.stdout)):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
         translator = load_translator(options)
@@ -184,15 +202,21 @@ def main() -> int:
             translate_file(translator, Path(options.input), output)
             return 0
         if options.text:
-            lines = iter(" ".join(options.text).split("\n"))
+            # Bytes of the command line that are no UTF-8 come as lone surrogates.
+            text = " ".join(options.text).encode("utf-8", "surrogateescape")
+            lines = iter(text.decode("utf-8", "replace").split("\n"))
+        elif sys.stdin is None:
+            raise ValueError("there is no sentence and no standard input; give one, or --input")
         elif sys.stdin.isatty():
             lines = prompt_lines(translator.config.lang_src)
         else:
             lines = (line.removesuffix("\n") for line in sys.stdin)
-        for number, line in enumerate(lines, start=1):
-            print(translator.translate_text(line, number), flush=True)
+        return translate_lines(translator, lines)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError) as error:
         print(f"translate.py: {error}", file=sys.stderr)
         return 1

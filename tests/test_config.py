@@ -66,6 +66,10 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"N": "6"}, ["N ('6')", "int"]),
         ({"N": True}, ["N (True)", "int"]),
         ({"model_basename": "../x"}, ["model_basename ('../x')"]),
+        ({"lang_src": "it", "lang_tgt": "IT"}, ["lang_src (it)", "lang_tgt (IT)"]),
+        ({"datasource": ""}, ["datasource is empty"]),
+        ({"seed": 2**63}, ["seed"]),
+        ({"tokenizer_file": "a{0}{1}.json"}, ["a{0}{1}.json"]),
         ({"tokenizer_file": "tokenizer.json"}, ["tokenizer_file ('tokenizer.json')", "{0}"]),
     ],
 )
@@ -184,7 +188,7 @@ def test_the_way_batches_are_formed_may_change_between_epochs_only():
 def test_help_shows_every_field_with_its_text():
     text = run_script("train.py", "tiny", "--help", env=wide_terminal()).stdout
     for name in asdict(Config()):
-        assert f"--{name}" in text
+        assert f"--{name} " in text or f"--{name}, --no_" in text
     assert "attention heads (default: 4)" in text
 
 

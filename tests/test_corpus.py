@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import shutil
 import unicodedata
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +189,27 @@ def test_text_that_is_not_utf_8_is_named(tmp_path):
     refused(prefix, "train.it is not UTF-8")
 
 
+def test_empty_files_are_refused(tmp_path):
+    for name in ("train.en", "train.it", "pairs.jsonl"):
+        (tmp_path / name).touch()
+    refused(tmp_path / "train", "are empty")
+    refused(tmp_path / "pairs.jsonl", "is empty")
+
+
+def test_a_cut_gzip_file_is_named(tmp_path):
+    prefix = write_text_pair(tmp_path, PAIRS * 100)
+    packed = gzip.compress((tmp_path / "train.it").read_bytes())
+    (tmp_path / "train.it").unlink()
+    for content in (packed[: len(packed) // 2], b"no gzip"):
+        (tmp_path / "train.it.gz").write_bytes(content)
+        refused(prefix, "train.it.gz is not a whole gzip file")
+
+
+def test_a_translation_column_of_plain_text_is_refused(tmp_path):
+    (tmp_path / "pairs.csv").write_text("translation\n\"{'en': 'a'}\"\n", "utf-8")
+    refused(tmp_path / "pairs.csv", "column translation holds text")
+
+
 def test_no_pair_with_text_is_refused(tmp_path):
     refused(write_text_pair(tmp_path, [("", "x")]), "no pair with text on both sides")
 
@@ -234,23 +257,22 @@ def test_json_arrays_of_translations_load(shared_data):
     assert len(load_pairs(path, "en", "de")) == 888
 
 
-def test_a_cached_hub_set_is_found_by_its_short_name(shared_data, monkeypatch):
+def test_a_cached_hub_set_is_found_by_its_short_name(shared_data):
     import datasets
 
-    # The hub is not there to fill the cache, so the folder stands in for what it serves.
-    monkeypatch.setattr("corpus._hub_answers", lambda: True)
-    asked = []
-    load, names = datasets.load_dataset, datasets.get_dataset_config_names
-    folder = str(shared_data / "hub_layout")
-    monkeypatch.setattr(datasets, "get_dataset_config_names", lambda name: names(folder))
-
-    def load_from_folder(name, config, split):
-        asked.append(name)
-        return load(folder, config, split=split)
-
-    monkeypatch.setattr(datasets, "load_dataset", load_from_folder)
-    assert len(load_pairs("opus_books", "it", "en")) == 9881
-    assert asked == ["Helsinki-NLP/opus_books"]
+    # What the library keeps of a folder is what it keeps of a hub set, under another name.
+    datasets.load_dataset(str(shared_data / "hub_layout"), "de-en", split="train")
+    cache = Path(datasets.config.HF_DATASETS_CACHE)
+    hub_name = cache / "Helsinki-NLP___opus_books"
+    shutil.copytree(cache / "hub_layout", hub_name)
+    for path in hub_name.rglob("hub_layout-train.arrow"):
+        path.rename(path.with_name("opus_books-train.arrow"))
+    for path in hub_name.rglob("dataset_info.json"):
+        path.write_text(path.read_text("utf-8").replace("hub_layout", "opus_books"), "utf-8")
+    for langs in (("en", "de"), ("de", "en")):
+        assert len(load_pairs("opus_books", *langs)) == 3000
+    refused("opus_books", "hub cannot be reached", langs=("en", "zh"))
+    shutil.rmtree(hub_name)
 
 
 # --- The split ---

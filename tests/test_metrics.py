@@ -63,7 +63,8 @@ def test_an_empty_prediction_is_scored():
 
 
 def test_languages_without_blanks_are_scored_by_their_own_tokens():
-    assert score(["我喜欢你的猫"], ["我喜欢你的狗"], "zh").bleu > 30
+    for lang in ("zh", "zh-CN", "zh_tw"):
+        assert score(["我喜欢你的猫"], ["我喜欢你的狗"], lang).bleu > 30
 
 
 @pytest.mark.parametrize(("predicted", "target"), [([], []), (["a"], [""]), (["a"], ["a", "b"])])

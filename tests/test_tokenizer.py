@@ -8,7 +8,8 @@ from tokenizer import (
     SPECIAL_TOKENS,
     build_tokenizer,
     clean_text,
-    get_or_build_tokenizer,
+    load_tokenizer,
+    store_tokenizer,
     tokenizer_from_json,
 )
 
@@ -116,12 +117,22 @@ def test_two_builds_of_the_same_text_are_equal(kind):
     assert build(kind).to_json() == build(kind).to_json()
 
 
-def test_a_stored_tokenizer_is_used_as_it_is(tmp_path):
+def test_a_stored_tokenizer_comes_back(tmp_path):
     path = tmp_path / "weights" / "tokenizer_en.json"
-    first = get_or_build_tokenizer(path, TEXTS, "word", 100, 1)
-    second = get_or_build_tokenizer(path, ["other words"], "word", 100, 1)
-    assert first.to_json() == second.to_json()
+    tokenizer = build("word")
+    store_tokenizer(tokenizer, path)
+    assert load_tokenizer(path).to_json() == tokenizer.to_json()
     assert [file.name for file in path.parent.iterdir()] == ["tokenizer_en.json"]
+    with pytest.raises(FileNotFoundError, match="no tokenizer .*nothing.json"):
+        load_tokenizer(tmp_path / "nothing.json")
+
+
+def test_truncation_and_padding_of_a_stored_tokenizer_are_not_used():
+    backend = tokenizers.Tokenizer.from_str(build("word").to_json())
+    backend.enable_truncation(2)
+    backend.enable_padding(length=9, pad_id=1, pad_token="[PAD]")
+    tokenizer = tokenizer_from_json(backend.to_str(), "cutting.json")
+    assert tokenizer.decode(tokenizer.encode("don't stop")) == "don't stop"
 
 
 def test_an_unknown_kind_is_refused():
@@ -211,5 +222,5 @@ def test_a_tokenizer_that_cannot_be_written_whole_is_not_there(tmp_path, monkeyp
 
     monkeypatch.setattr("tokenizer.os.fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        get_or_build_tokenizer(tmp_path / "tokenizer_en.json", TEXTS, "word", 100, 1)
+        store_tokenizer(build("word"), tmp_path / "tokenizer_en.json")
     assert not (tmp_path / "tokenizer_en.json").exists()

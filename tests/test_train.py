@@ -19,12 +19,17 @@ from test_dataset import make_dataset, swap_ids
 import checkpoint
 import train
 import validation
-from config import Config, get_weights_file_path, get_weights_folder
+from config import (
+    Config,
+    get_weights_file_path,
+    get_weights_folder,
+    latest_weights_file_path,
+)
 from curves import Curves
 from dataset import Batch
 from device import get_device, get_precision
 from run import Interrupted, Progress
-from tokenizer import tokenizer_from_json
+from tokenizer import build_tokenizer, store_tokenizer, tokenizer_from_json
 from train import learning_rate, log_window, seed_update, start_run, train_model, train_update
 from validation import evaluating, target_loss
 
@@ -66,7 +71,7 @@ def test_the_loss_is_the_smoothed_cross_entropy_of_real_tokens(smoothing, pads):
 def make_run(folder, **changes):
     source = write_number_pairs(folder, count=60)
     settings = {"precision": "fp32", "lr": 1.0, "warmup": 1, **changes}
-    return start_run(small_config(source, **settings))[0]
+    return start_run(small_config(source, **settings))
 
 
 def gradients(run, batches):
@@ -87,7 +92,7 @@ def assert_same_gradients(one, other):
 
 def test_padding_adds_nothing_to_loss_or_gradients(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.0)
-    ds = run.train_ds
+    ds = run.data.train
     short = ds.collate(ds.__getitems__([0]))
 
     def wider(ids, pad_id):
@@ -108,7 +113,7 @@ def test_padding_adds_nothing_to_loss_or_gradients(tmp_path):
 
 def test_accumulated_batches_count_by_their_tokens(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.0)
-    ds = run.train_ds
+    ds = run.data.train
     state = {name: value.clone() for name, value in run.model.state_dict().items()}
     indices = list(range(12))
     whole = gradients(run, [ds.collate(ds.__getitems__(indices))])
@@ -119,7 +124,7 @@ def test_accumulated_batches_count_by_their_tokens(tmp_path):
 
 def test_the_gradient_is_clipped_to_its_norm(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.01)
-    clipped = gradients(run, [run.train_ds.collate(run.train_ds.__getitems__([0, 1]))])
+    clipped = gradients(run, [run.data.train.collate(run.data.train.__getitems__([0, 1]))])
     norm = math.sqrt(sum(gradient.square().sum().item() for gradient in clipped))
     assert norm == pytest.approx(0.01, rel=1e-2)
     assert run.progress.window["norm"] > 0.01
@@ -155,12 +160,12 @@ def test_dropout_of_an_update_depends_on_seed_step_and_rank_alone():
     assert len({tuple(draw(*key)) for key in [(0, 5, 0), (1, 5, 0), (0, 6, 0), (0, 5, 1)]}) == 4
 
 
-def test_a_step_too_large_for_fp16_is_skipped_and_not_counted(tmp_path, recwarn):
+def test_a_step_too_large_for_fp16_is_skipped_and_not_counted(tmp_path):
     run = make_run(tmp_path)
     run.precision = torch.float16
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
     before = [parameter.clone() for parameter in run.model.parameters()]
-    batch = run.train_ds.collate(run.train_ds.__getitems__([0, 1, 2]))
+    batch = run.data.train.collate(run.data.train.__getitems__([0, 1, 2]))
     assert train_update(run, [batch]) is False
     assert run.progress.global_step == 0 and run.progress.window["updates"] == 0
     assert all(map(torch.equal, before, run.model.parameters()))
@@ -168,7 +173,6 @@ def test_a_step_too_large_for_fp16_is_skipped_and_not_counted(tmp_path, recwarn)
         if train_update(run, [batch]):
             break
     assert run.progress.global_step == 1
-    assert not [w for w in recwarn if "lr_scheduler" in str(w.message)]
 
 
 def test_evaluating_switches_dropout_off_and_brings_the_mode_back(tmp_path):
@@ -183,7 +187,7 @@ def test_evaluating_switches_dropout_off_and_brings_the_mode_back(tmp_path):
 def test_validation_gives_the_same_result_each_time(tmp_path):
     run = make_run(tmp_path, dropout=0.5)
     first, again = (
-        train.run_validation(run.model, run.valid_ds, run.config, run.device) for _ in range(2)
+        train.run_validation(run.model, run.data.valid, run.config, run.device) for _ in range(2)
     )
     assert first == again
 
@@ -191,7 +195,7 @@ def test_validation_gives_the_same_result_each_time(tmp_path):
 def test_the_validation_loss_does_not_depend_on_the_batches(tmp_path):
     run = make_run(tmp_path)
     losses = [
-        train.run_validation(run.model, run.valid_ds, config, run.device)[0]
+        train.run_validation(run.model, run.data.valid, config, run.device)[0]
         for config in (run.config, replace(run.config, batch_size=1))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
@@ -389,7 +393,8 @@ def test_patience_stops_a_run_that_no_longer_gets_better(tmp_path, capsys):
     best = checkpoint.load(get_weights_file_path(config, "best"))
     assert len(best["history"]) == 1
     train_model(config)
-    assert "nothing left to train: 3 epochs are done" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "nothing left to train: 3 epochs are done" in out and "a higher --patience" in out
 
 
 def test_the_best_is_by_the_score_that_is_monitored():
@@ -440,6 +445,10 @@ def test_going_back_sets_the_newer_checkpoints_aside(two_epochs, capsys):
     train_model(replace(two_epochs, preload="00"))
     assert newer.with_name(newer.name + ".old").exists()
     assert "tmodel_01.pt is newer" in capsys.readouterr().out
+    best = get_weights_file_path(two_epochs, "best")
+    assert checkpoint.load(best)["global_step"] <= checkpoint.load(newer)["global_step"]
+    train_model(replace(two_epochs, preload="00"))
+    assert newer.with_name(newer.name + ".old1").exists()
     again = checkpoint.load(newer)["model"]
     assert all(torch.equal(weights[name], again[name]) for name in weights)
 
@@ -478,8 +487,47 @@ def test_another_run_than_the_checkpoints_is_refused_by_name(two_epochs, changes
 
 def test_other_pairs_than_the_checkpoints_are_refused(two_epochs, tmp_path):
     write_number_pairs(tmp_path, count=60, seed=9)
-    with pytest.raises(ValueError, match="not those of the checkpoint.*--model_folder"):
+    with pytest.raises(ValueError, match="the training pairs are not those.*--model_folder"):
         train_model(replace(two_epochs, num_epochs=3))
+
+
+def test_other_validation_pairs_than_the_checkpoints_are_refused(tmp_path):
+    source, valid = (write_number_pairs(tmp_path, name, count=40) for name in ("train", "valid"))
+    config = small_config(source, validsource=valid, num_epochs=1)
+    train_model(config)
+    write_number_pairs(tmp_path, "valid", count=40, seed=9)
+    with pytest.raises(ValueError, match="the validation pairs are not those"):
+        train_model(replace(config, num_epochs=2))
+
+
+def test_a_shared_source_of_validation_and_training_is_counted(tmp_path, capsys):
+    source = write_number_pairs(tmp_path, count=40)
+    start_run(small_config(source, validsource=source))
+    assert "40 of the sources to validate on are trained on, too" in capsys.readouterr().out
+
+
+def test_a_new_run_in_the_folder_of_an_old_one_has_its_own_curves(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    train_model(replace(config, model_basename="other_"))
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["tmodel", "tmodel_2"]
+    assert len(curves("runs/tmodel")["val/bleu"]) == 1
+
+
+def test_even_a_short_run_has_a_point_of_the_training_curves_and_a_warning(tmp_path, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, log_every=1000)
+    train_model(config)
+    assert len(curves("runs/tmodel")["train/loss"]) == 1
+    assert "fewer than warmup (60)" in capsys.readouterr().out
+
+
+def test_without_its_best_a_run_is_tested_by_its_newest(tmp_path, capsys):
+    source = write_number_pairs(tmp_path, count=60)
+    config = small_config(source, num_epochs=1, testsource=source)
+    train_model(config)
+    get_weights_file_path(config, "best").unlink()
+    train_model(config)
+    assert "test of train_weights/tmodel_00.pt" in capsys.readouterr().out
 
 
 def test_a_resumed_run_has_its_tokenizers_from_the_checkpoint(two_epochs):
@@ -493,14 +541,29 @@ def test_a_resumed_run_has_its_tokenizers_from_the_checkpoint(two_epochs):
         assert after[side] == before[side]
 
 
-def test_tokenizer_files_of_a_run_without_checkpoint_are_not_trusted(tmp_path):
+def test_tokenizer_files_of_a_run_without_checkpoint_are_not_trusted(tmp_path, monkeypatch):
     config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
-    get_weights_folder(config).mkdir()
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(train, "train_update", lambda *_: 1 / 0)
+        train_model(config)
+    assert (get_weights_folder(config) / "tmodel_attempt.json").exists()
     (get_weights_folder(config) / "tokenizer_en.json").write_text("cut off")
     train_model(config)
+    assert not (get_weights_folder(config) / "tmodel_attempt.json").exists()
     state = checkpoint.load(get_weights_file_path(config, 0))
     stored = (get_weights_folder(config) / "tokenizer_en.json").read_text("utf-8")
     assert stored == state["tokenizer_src"]
+
+
+def test_tokenizer_files_that_no_run_wrote_are_the_users(tmp_path, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    own = build_tokenizer(["one two three"], "word", 50, 1)
+    path = get_weights_folder(config) / "tokenizer_en.json"
+    store_tokenizer(own, path)
+    train_model(config)
+    assert path.read_text("utf-8") == own.to_json()
+    assert checkpoint.load(get_weights_file_path(config, 0))["tokenizer_src"] == own.to_json()
+    assert f"the tokenizer {path} is used as it is" in capsys.readouterr().out
 
 
 def test_own_tokenizer_files_are_used_as_they_are(tmp_path, shared_data):
@@ -563,7 +626,7 @@ def test_a_checkpoint_holds_plain_values_only(trained):
 def test_the_last_epochs_and_the_best_are_kept(trained):
     names = sorted(path.name for path in (trained / "train_weights").iterdir())
     assert names == [
-        "log_dir.txt", "tmodel_27.pt", "tmodel_28.pt", "tmodel_29.pt", "tmodel_best.pt",
+        "tmodel_27.pt", "tmodel_28.pt", "tmodel_29.pt", "tmodel_best.pt",
         "tokenizer_en.json", "tokenizer_it.json",
     ]  # fmt: skip
 
@@ -582,6 +645,8 @@ def test_ctrl_c_saves_inside_the_epoch_and_says_how_to_go_on(tmp_path):
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert b"the same command goes on from here" in errors and b"Traceback" not in errors
+    state = checkpoint.load(latest_weights_file_path(Config(datasource="train")))
+    assert state["global_step"] > 0 and not Path("train_weights/tmodel_attempt.json").exists()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--lang_tgt", "zh"), ("small",)])
@@ -623,8 +688,8 @@ def test_the_hub_layout_trains_in_the_asked_direction(shared_data):
     assert "of de-en, en -> de" in printed
     source = next(line for line in printed.splitlines() if "SOURCE" in line)
     target = next(line for line in printed.splitlines() if "TARGET" in line)
-    assert {"a", "the", "in", "A", "of", "is"} & set(source.split())
-    assert {"ein", "eine", "Ein", "Eine", "der", "die", "in"} & set(target.split())
+    assert {"a", "the", "A", "of", "is", "and"} & set(source.split())
+    assert {"ein", "eine", "Ein", "Eine", "der", "die", "und"} & set(target.split())
 
 
 def test_a_test_set_is_scored_by_the_best_checkpoint(tmp_path):
@@ -638,7 +703,7 @@ def test_a_test_set_is_scored_by_the_best_checkpoint(tmp_path):
 
 
 def first_batch(run, indices=(0, 1, 2)):
-    return run.train_ds.collate(run.train_ds.__getitems__(list(indices)))
+    return run.data.train.collate(run.data.train.__getitems__(list(indices)))
 
 
 def test_each_update_is_done_at_its_own_rate(tmp_path):
@@ -704,7 +769,7 @@ def test_a_point_of_the_curves_is_the_mean_since_the_last_by_tokens_and_updates(
 
 def test_the_validation_loss_is_the_mean_over_real_target_tokens_unsmoothed(tmp_path):
     run = make_run(tmp_path, label_smoothing=0.3)
-    ds, total = run.valid_ds, 0.0
+    ds, total = run.data.valid, 0.0
     with evaluating(run.model):
         for item in ds:
             alone = ds.collate([item])

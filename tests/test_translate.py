@@ -81,6 +81,25 @@ def test_lines_of_a_pipe_are_answered_as_they_come(trained):
     assert process.wait(timeout=60) == 0
 
 
+def test_a_line_that_is_too_long_is_told_and_the_next_still_answered(trained):
+    process = translate(trained, stdin="one\n" + "two " * 50 + "\nthree\n", check=False)
+    assert process.stdout == "uno\n\ntre\n" and process.returncode == 1
+    assert "line 2 has a sentence of 50 tokens" in process.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(trained):
+    command = f"yes one | head -500 | {sys.executable} {ROOT / 'translate.py'} | head -1"
+    process = subprocess.run(command, shell=True, cwd=trained, capture_output=True, text=True)
+    assert process.stdout == "uno\n"
+    assert "Errno" not in process.stderr and "Traceback" not in process.stderr
+
+
+def test_bytes_that_are_no_text_are_translated_as_unknown(trained):
+    command = [sys.executable.encode(), str(ROOT / "translate.py").encode(), b"one \xff two"]
+    process = subprocess.run(command, cwd=trained, capture_output=True)
+    assert process.returncode == 0 and b"Traceback" not in process.stderr
+
+
 def test_a_terminal_gets_a_prompt(trained):
     control, terminal = pty.openpty()
     process = subprocess.Popen(
@@ -195,6 +214,7 @@ def test_a_sentence_too_long_is_refused_by_number_and_nothing_is_written(trained
         (["x", "--wieghts", "a"], "--weights"),
         (["x", "--input", "a"], "not both"),
         (["--output", "a"], "needs --input"),
+        (["--input", "a", "--output", "no/such/place"], "no/such/place"),
     ],
 )
 def test_a_mistake_is_told_without_a_traceback(trained, arguments, words):
