@@ -185,16 +185,27 @@ def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
 
 
 def set_newer_aside(config: Config, progress: Progress) -> None:
-    """Rename the checkpoints that are newer than where a run goes on, the best among them."""
-    here = progress.global_step
+    """Rename the checkpoints that are newer than where a run goes on, damaged ones among them.
+
+    Left there, they would be taken for the latest, and what the run saves for old.
+    """
+    newer = []
+    for path in weights_file_paths(config):
+        epoch, _, step = path.stem.removeprefix(config.model_basename).partition("_")
+        if int(step) > progress.global_step if step else int(epoch) >= progress.epoch:
+            newer.append(path)
     best = get_weights_file_path(config, "best")
-    for path in [*weights_file_paths(config), best]:
-        if not path.exists() or checkpoint.load(path)["global_step"] <= here:
-            continue
-        aside = (path.with_name(f"{path.name}.old{number or ''}") for number in itertools.count())
-        new_path = next(name for name in aside if not name.exists())
-        path.rename(new_path)
-        print(f"{path} is newer than the checkpoint that this goes on from: now {new_path.name}")
+    if config.preload != "latest" and best.exists():
+        try:
+            is_newer = checkpoint.load(best)["global_step"] > progress.global_step
+        except ValueError:
+            is_newer = True  # nobody can tell any more
+        newer += [best] if is_newer else []
+    for path in newer:
+        asides = (path.with_name(f"{path.name}.old{number or ''}") for number in itertools.count())
+        aside = next(name for name in asides if not name.exists())
+        path.rename(aside)
+        print(f"{path} is newer than the checkpoint that this goes on from: now {aside.name}")
 
 
 def read_attempt(config: Config) -> dict:

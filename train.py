@@ -302,8 +302,7 @@ def train_model(config: Config) -> None:
             way_on = "a higher --patience, or 0, goes on"
         print(f"nothing left to train: {reason}; {way_on}")
     else:
-        if config.preload != "latest":
-            set_newer_aside(config, progress)
+        set_newer_aside(config, progress)
         with Interrupt() as interrupt:
             fit(run, interrupt)
     if run.data.test is not None:

@@ -17,6 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from test_dataset import make_dataset, swap_ids
 
 import checkpoint
+import dataset
 import train
 import validation
 from config import (
@@ -28,7 +29,7 @@ from config import (
 from curves import Curves
 from dataset import Batch
 from device import get_device, get_precision
-from run import Interrupted, Progress
+from run import Interrupt, Interrupted, Progress, set_newer_aside
 from tokenizer import build_tokenizer, store_tokenizer, tokenizer_from_json
 from train import learning_rate, log_window, seed_update, start_run, train_model, train_update
 from validation import evaluating, target_loss
@@ -836,3 +837,139 @@ def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys):
     capsys.readouterr()
     train_model(config)
     assert "WER 100.00" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_scale_of_fp16_is_kept_in_the_checkpoint(tmp_path):
+    run = make_run(tmp_path)
+    run.curves = Curves("runs/x", 0)
+    run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**7)
+    run.scaler.scale(torch.zeros(()))  # it has no scale before its first use
+    run.save(Path("t.pt"))
+    run.scaler = torch.amp.GradScaler("cpu")
+    run.restore(checkpoint.load(Path("t.pt")))
+    assert run.scaler.get_scale() == 2.0**7
+
+
+def test_an_fp16_gradient_is_clipped_at_its_real_size(tmp_path):
+    run = make_run(tmp_path, dropout=0.0, clip_norm=0.01)
+    batch = run.data.train.collate(run.data.train.__getitems__([0, 1]))
+    state = {name: value.clone() for name, value in run.model.state_dict().items()}
+    plain = gradients(run, [batch])
+    run.model.load_state_dict(state)
+    run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**7)
+    assert_same_gradients(plain, gradients(run, [batch]))
+
+
+def test_the_first_signal_is_noted_and_the_second_ends_the_process():
+    before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        with Interrupt() as interrupt:
+            interrupt.check()
+            assert signal.getsignal(signum) not in (signal.SIG_DFL, *before)
+            signal.raise_signal(signum)
+            with pytest.raises(Interrupted, match=signal.Signals(signum).name):
+                interrupt.check()
+            for each in (signal.SIGINT, signal.SIGTERM):
+                assert signal.getsignal(each) is signal.SIG_DFL
+        assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("preload", ["best", "00", "train_weights/tmodel_00.pt"])
+def test_a_run_goes_on_from_the_checkpoint_asked_for(two_epochs, preload):
+    best = get_weights_file_path(two_epochs, "best")
+    best.write_bytes(get_weights_file_path(two_epochs, 0).read_bytes())
+    progress = start_run(replace(two_epochs, preload=preload)).progress
+    assert progress.epoch == 1 and len(progress.history) == 1
+
+
+def test_validation_pairs_are_the_asked_ones(tmp_path):
+    source = write_number_pairs(tmp_path, count=60)
+    other = write_number_pairs(tmp_path, "other", count=30, seed=5)
+    config = small_config(source, val_size=4)
+    assert len(start_run(config).data.valid) == 4
+    data = start_run(replace(config, validsource=other, val_size=None)).data
+    assert len(data.train) == 60 and len(data.valid) == 30
+    seeds = [start_run(replace(config, seed=s, val_size=None)).data.valid for s in (0, 1)]
+    assert seeds[0].texts("src_text") != seeds[1].texts("src_text")
+
+
+def test_the_phrasebook_is_validated_on_its_own_pairs(monkeypatch):
+    asked = []
+    load = dataset.load_pairs
+
+    def note(source, lang_src, lang_tgt, split="train"):
+        asked.append(split)
+        return load(source, lang_src, lang_tgt, "validation")
+
+    monkeypatch.setattr(dataset, "load_pairs", note)
+    config = small_config("phrasebook")
+    dataset.get_ds(config, None, dataset.tokenizer_paths(config))
+    assert asked == ["train", "validation"]
+
+
+def test_a_shared_vocabulary_knows_both_languages(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), shared_vocab=True)
+    ds = start_run(config).data.train
+    assert ds.tokenizer_src.to_json() == ds.tokenizer_tgt.to_json()
+    assert ds.tokenizer_src.unknown_words("one uno ten dieci zebra") == ["zebra"]
+
+
+def test_a_run_saves_every_so_many_updates(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1, save_every=2)
+    saved, save = [], checkpoint.save
+
+    def note(path, state):
+        saved.append((path.name, state["global_step"]))
+        save(path, state)
+
+    monkeypatch.setattr(checkpoint, "save", note)
+    train_model(config)
+    inside = [step for name, step in saved if name == f"tmodel_00_{step}.pt"]
+    last = saved[-1][1]
+    assert inside == [step for step in range(2, last, 2)] and len(inside) > 1
+
+
+def test_the_first_weights_follow_the_seed(tmp_path):
+    runs = [make_run(tmp_path, seed=seed) for seed in (0, 0, 1)]
+    first, again, other = (run.model.projection.linear.weight for run in runs)
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+def test_going_back_inside_an_epoch_sets_its_newer_checkpoints_aside(two_epochs):
+    state = checkpoint.load(get_weights_file_path(two_epochs, 1))
+    step = state["global_step"]
+    for batch in (1, 2):
+        inside = {"epoch": 2, "batch": batch, "global_step": step + batch}
+        checkpoint.save(get_weights_file_path(two_epochs, 2, step + batch), {**state, **inside})
+    progress = Progress(epoch=2, batch=1, global_step=step + 1)
+    set_newer_aside(two_epochs, progress)
+    names = {path.name for path in get_weights_folder(two_epochs).glob("tmodel_0*")}
+    assert names == {
+        "tmodel_00.pt", "tmodel_01.pt", f"tmodel_02_{step + 1}.pt", f"tmodel_02_{step + 2}.pt.old",
+    }  # fmt: skip
+
+
+def test_going_back_past_a_damaged_checkpoint_sets_it_aside(two_epochs):
+    newest = get_weights_file_path(two_epochs, 1)
+    newest.write_bytes(b"cut off")
+    train_model(replace(two_epochs, preload="00"))
+    assert checkpoint.load(newest)["epoch"] == 2
+
+
+def test_what_is_saved_after_a_damaged_checkpoint_inside_an_epoch_is_found_again(
+    tmp_path, monkeypatch
+):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1)
+    train_model(config)
+    step = checkpoint.load(get_weights_file_path(config, 0))["global_step"] + 1
+    get_weights_file_path(config, 1, step + 1).write_bytes(b"cut off")
+    update = train.train_update
+
+    def update_and_stop(run, batches):
+        os.kill(os.getpid(), signal.SIGINT)
+        return update(run, batches)
+
+    monkeypatch.setattr(train, "train_update", update_and_stop)
+    with pytest.raises(Interrupted):
+        train_model(replace(config, num_epochs=2))
+    assert start_run(replace(config, num_epochs=2)).progress.global_step == step

@@ -2,9 +2,11 @@
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ import checkpoint
 from config import config_from_dict
 from dataset import BilingualDataset, get_saved_tokenizers
 from model import build_transformer
-from translate import Options, load_translator
+from translate import Options, load_translator, read_lines, translate_file
 from validation import run_validation
 
 WEIGHTS = "train_weights"
@@ -264,3 +266,50 @@ def test_weights_that_do_not_fit_their_config_are_refused(trained, tmp_path):
     process = run_script("translate.py", "x", "--weights", "odd.pt", check=False)
     assert process.returncode == 1
     assert "do not fit" in process.stderr and "Traceback" not in process.stderr
+
+
+def test_a_text_that_fits_stays_in_one_piece(translator):
+    longest = translator.config.seq_len - 2
+    for tokens in (2, longest):  # a word and a full stop are two tokens
+        assert len(translator.split("one. " * (tokens // 2), 1)) == 1
+
+
+@pytest.mark.parametrize("mark", ".!?;:")
+def test_a_long_text_is_cut_after_any_mark_that_ends_a_sentence(translator, mark):
+    assert len(translator.split(f"one two three{mark} " * 8, 1)) == 8
+
+
+def test_lines_of_a_file_end_at_a_newline_only_and_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "in.txt").write_bytes("\ufeffone\r\ntwo\u2028two\x0ctwo\r\n\r\n".encode())
+    lines = read_lines(tmp_path / "in.txt")
+    assert [line.strip() for line in lines] == ["one", "two\u2028two\x0ctwo", ""]
+
+
+def test_a_cut_line_is_told_by_its_number_in_the_file(translator, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("translate.CHUNK", 2)
+    (tmp_path / "in.txt").write_text("\n\n\n" + "one. two. " * 8 + "\nthree\n", "utf-8")
+    bias = translator.model.projection.linear.bias
+    with torch.no_grad():
+        before = bias.clone()
+        bias[translator.tokenizer_tgt.eos_id] = -1e4
+        translate_file(translator, tmp_path / "in.txt", tmp_path / "out.txt")
+        bias.copy_(before)
+    notes = capsys.readouterr().err
+    told = {int(number) for number in re.findall(r"line (\d+): the translation was cut", notes)}
+    assert told == {4, 5}
+
+
+def test_unknown_words_of_a_file_are_counted(translator, capsys, tmp_path):
+    (tmp_path / "in.txt").write_text("one zebra\nlion two\ntwo\n", "utf-8")
+    translate_file(translator, tmp_path / "in.txt", tmp_path / "out.txt")
+    assert f"2 unknown words in {tmp_path / 'in.txt'}" in capsys.readouterr().err
+
+
+def test_the_budget_of_a_batch_is_the_one_asked(translator):
+    sizes = []
+    hook = translator.model.encoder.register_forward_hook(
+        lambda _, args, __: sizes.append(args[0].shape[:2].numel())
+    )
+    say(replace(translator, batch_tokens=8), *["one two"] * 5)
+    hook.remove()
+    assert sizes == [8, 8, 4]
