@@ -40,7 +40,7 @@ class Config:
     tie_embeddings: Literal["none", "target", "all"] = "none"  # embeddings tied to the projection
 
     # Training
-    batch_tokens: int = 2048  # budget of a batch in padded tokens of its longer side
+    batch_tokens: int = 2048  # budget of a batch, in padded tokens of its longer side
     batch_size: int | None = None  # most sentence pairs in a batch
     accumulate: int = 1  # batches per update
     num_epochs: int = 20  # passes over the training pairs
@@ -101,7 +101,8 @@ class Config:
             )
         if self.batch_tokens < self.seq_len:
             raise ValueError(
-                f"batch_tokens ({self.batch_tokens}) must be at least seq_len ({self.seq_len})"
+                f"batch_tokens ({self.batch_tokens}) must be at least seq_len ({self.seq_len}): "
+                "raise --batch_tokens or lower --seq_len"
             )
         if self.tie_embeddings == "all" and not self.shared_vocab:
             raise ValueError("tie_embeddings (all) needs one vocabulary: add --shared_vocab")

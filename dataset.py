@@ -274,8 +274,8 @@ def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = 
     if state is not None and state["data"] != data.fingerprint:
         side = "training" if state["data"][:64] != data.train.fingerprint else "validation"
         raise ValueError(
-            f"the {side} pairs are not those of the checkpoint; "
-            "--model_folder NAME starts a new run"
+            f"{get_weights_folder(config)} holds a run on other {side} pairs; "
+            "choose another --model_folder"
         )
     return data
 

@@ -23,10 +23,7 @@ class Scores:
     signature: str
 
     def __str__(self) -> str:
-        return (
-            f"BLEU {self.bleu:.2f}, chrF {self.chrf:.2f}, CER {self.cer:.2f}, WER {self.wer:.2f} "
-            f"({self.signature})"
-        )
+        return f"BLEU {self.bleu:.2f}, chrF {self.chrf:.2f}, CER {self.cer:.2f}, WER {self.wer:.2f}"
 
 
 def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:

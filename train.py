@@ -148,11 +148,14 @@ def validate(run: Run, interrupt: Interrupt) -> None:
 
     run.curves.add_row(row)
     lines = [f"epoch {epoch:02d}, update {row['step']:,}: val/loss {loss:.3f}, {scores}"]
+    if len(progress.history) == 1:
+        lines.append(scores.signature)
     samples = sample_translations(run.data.valid, predicted)
     run.curves.add_table("val/samples", ["source", "target", "predicted"], samples, row["step"])
     for sample in samples[:2]:
         names = ("SOURCE", "TARGET", "PREDICTED")
-        lines += [f"{name:>10}: {text}" for name, text in zip(names, sample, strict=True)]
+        texts = (text if len(text) < 200 else f"{text[:200]}…" for text in sample)
+        lines += [f"{name:>10}: {text}" for name, text in zip(names, texts, strict=True)]
     if len(predicted) > 1 and len(set(predicted)) == 1:
         lines.append(
             "every prediction is the same sentence: early in training that passes; later it means "
@@ -216,7 +219,10 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
         if due or interrupt.signum or (config.save_every and step % config.save_every == 0):
             check_finite(run)
             run.save(run.path())
-        interrupt.check()
+        if interrupt.signum:
+            bar.close()
+            print(f"saved {run.path()}")
+            interrupt.check()
         if due:
             paused = time.perf_counter()
             validate(run, interrupt)
@@ -274,7 +280,10 @@ def start_run(config: Config) -> Run:
     if config.compile:
         model.compile(dynamic=True)
     parameters = sum(p.numel() for p in model.parameters())
-    print(f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}")
+    print(
+        f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}; "
+        f"weights in {get_weights_folder(config)}, curves in {log_dir}"
+    )
 
     if state is None:
         write_attempt(config, log_dir, new_tokenizers)
@@ -312,7 +321,7 @@ def train_model(config: Config) -> None:
             print(f"there is no best checkpoint any more: {path} is tested")
         run.model.load_state_dict(checkpoint.load(path)["model"])
         _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
-        print(f"test of {path}: {scores}")
+        print(f"test of {path}: {scores} ({scores.signature})")
 
 
 def fit(run: Run, interrupt: Interrupt) -> None:
@@ -354,6 +363,9 @@ def parse_arguments(arguments: list[str]) -> Config:
     preset = "base"
     if arguments and not arguments[0].startswith("-"):
         preset, *arguments = arguments
+    for before, word in itertools.pairwise(arguments):
+        if word in PRESETS and not before.startswith("-"):
+            raise ValueError(f"the preset comes first: train.py {word} ...")
     return tyro.cli(
         Config,
         default=get_config(preset),

@@ -34,13 +34,9 @@ class Options:
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
 
     def __post_init__(self) -> None:
-        if self.text and self.input:
+        if self.text and self.input is not None:
             raise ValueError(f"give a sentence or --input {self.input}, not both")
-        if self.input == "":
-            raise ValueError("input is empty")
-        if self.output and not Path(self.output).absolute().parent.is_dir():
-            raise ValueError(f"the folder of --output {self.output} is not there")
-        if self.output and not self.input:
+        if self.output and self.input is None:
             raise ValueError(f"--output {self.output} needs --input")
         if self.batch_tokens < 1:
             raise ValueError(f"batch_tokens ({self.batch_tokens}) must be at least 1")
@@ -114,6 +110,14 @@ class Translator:
         return self.translate([self.split(text, number)], number)[0]
 
 
+def check_files(options: Options) -> None:
+    """Raise FileNotFoundError for an input that is not there or an output that cannot be made."""
+    if options.input is not None and not Path(options.input).is_file():
+        raise FileNotFoundError(f"there is no file {options.input!r} for --input")
+    if options.output and not Path(options.output).absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder of --output {options.output} is not there")
+
+
 def load_translator(options: Options) -> Translator:
     """Load the checkpoint that the options name, and say on standard error which it is."""
     device = get_device(options.device)
@@ -178,6 +182,7 @@ def prompt_lines(lang: str) -> Iterator[str]:
         import readline  # noqa: F401  (gives input() its history)
     except ImportError:
         pass  # Windows has its own
+    note("Ctrl-D ends")
     while True:
         try:
             yield input(f"{lang}> ")
@@ -196,6 +201,7 @@ def main() -> int:
     for stream in filter(None, (sys.stdin, sys.stdout)):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
+        check_files(options)
         translator = load_translator(options)
         if options.input:
             output = Path(options.output) if options.output else None
@@ -213,6 +219,7 @@ def main() -> int:
             lines = (line.removesuffix("\n") for line in sys.stdin)
         return translate_lines(translator, lines)
     except KeyboardInterrupt:
+        print(file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

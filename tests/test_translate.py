@@ -216,7 +216,8 @@ def test_a_sentence_too_long_is_refused_by_number_and_nothing_is_written(trained
         (["x", "--wieghts", "a"], "--weights"),
         (["x", "--input", "a"], "not both"),
         (["--output", "a"], "needs --input"),
-        (["--input", "a", "--output", "no/such/place"], "no/such/place"),
+        (["--input", "printed", "--output", "no/such/place"], "no/such/place"),
+        (["--input", ""], "there is no file ''"),
     ],
 )
 def test_a_mistake_is_told_without_a_traceback(trained, arguments, words):
