@@ -625,7 +625,7 @@ def question_word(rng: Random, en: str, it: str) -> Sentence:
 
 @pattern("2")
 def how_is_somebody(rng: Random) -> Sentence:
-    """Write `good morning Anna how are you today`."""
+    """Write `good morning, Anna, how are you today`."""
     greeting = rng.choice(
         [*pairs("hello=ciao, good morning=buongiorno, good evening=buonasera"), NOTHING]
     )
@@ -637,7 +637,11 @@ def how_is_somebody(rng: Random) -> Sentence:
         else rng.choice(PRONOUNS[1:])
     )
     asked = ask(("how", "come"), subject, ("be", "stare"))
-    return Sentence(*beside(greeting, name, asked.pair, today), "?")
+    opening = [
+        f"{hello}, {called}," if called else f"{hello}," if hello else ""
+        for hello, called in zip(greeting, name, strict=True)
+    ]
+    return Sentence(*beside(tuple(opening), asked.pair, today), "?")
 
 
 @pattern("1")
@@ -974,22 +978,22 @@ def my_name_is(rng: Random, owner: str, pronoun: str, slot: str) -> Sentence:
 
 @pattern("1 thank_you_for grazie_per, 1 here_is ecco")
 def here_is_something(rng: Random, en: str, it: str) -> Sentence:
-    """Write `thank you for the flower Maria`."""
+    """Write `thank you for the flower, Maria`."""
     kinds = "gift book letter flower cake apple coffee tea wine photo bread umbrella key"
     thing = draw_noun(rng, kinds, plural=False, most_adjectives=1)
-    name = rng.choice(PEOPLE).en if rng.random() < 0.6 else ""
+    name = f", {rng.choice(PEOPLE).en}" if rng.random() < 0.6 else ""
     opener = en.replace("_", " "), it.replace("_", " ")
-    return Sentence(*beside(opener, thing.pair(), (name, name)), "!")
+    return Sentence(*(text + name for text in beside(opener, thing.pair())), "!")
 
 
 def folded(text: str) -> str:
-    """Give what sentences share that differ only in capital letters and final punctuation."""
-    return text.casefold().rstrip(".?!")
+    """Give what sentences share that differ only in capital letters and punctuation."""
+    return text.casefold().rstrip(".?!").replace(",", "")
 
 
 def words_of(text: str) -> list[str]:
-    """Split a sentence into its words, without the final punctuation."""
-    return text.rstrip(".?!").split()
+    """Split a sentence into its words, without the punctuation."""
+    return text.rstrip(".?!").replace(",", "").split()
 
 
 def is_held_out(italian: str) -> bool:
@@ -1014,7 +1018,7 @@ def write_pairs(split: str, seed: int = 0) -> list[Pair]:
 
     The split is train or validation. No sentence of validation is in train, in either language,
     and each of its words is there at least three times just as it is written. About half of the
-    pairs have a capital letter and final punctuation. Raises ValueError for another split.
+    pairs have a capital letter and punctuation. Raises ValueError for another split.
     """
     if split not in SIZES:
         raise ValueError(f"no split {split!r}: {' and '.join(SIZES)} are known")
@@ -1029,6 +1033,8 @@ def write_pairs(split: str, seed: int = 0) -> list[Pair]:
         en, it = sentence.pair
         if style.random() < 0.5:
             en, it = (text[0].upper() + text[1:] + sentence.mark for text in (en, it))
+        else:
+            en, it = (text.replace(",", "") for text in (en, it))
         (held_out if is_held_out(it) else train).append((en, it))
         if len(train) == SIZES["train"]:
             break

@@ -255,7 +255,7 @@ def test_text_is_clean(train, validation):
     for text in (text for pair in train + validation for text in pair):
         assert unicodedata.normalize("NFC", text) == text
         assert text == " ".join(text.split())
-        assert re.fullmatch(r"[A-Za-zàèéìòùÈ' ]+[.?!]?", text), text
+        assert re.fullmatch(r"[A-Za-zàèéìòùÈ' ]+(, [A-Za-zàèéìòùÈ' ]+)*[.?!]?", text), text
 
 
 def test_sentences_have_a_moderate_length(train):
@@ -314,3 +314,10 @@ def test_italian_has_no_forbidden_sequence(forbidden, drawn):
 @pytest.mark.parametrize("forbidden", FORBIDDEN_ENGLISH)
 def test_english_has_no_forbidden_sequence(forbidden, drawn):
     assert [s.en for s in drawn if re.search(forbidden, s.en)][:5] == []
+
+
+def test_commas_stand_on_both_sides_and_in_normal_sentences_only(train):
+    with_commas = [pair for pair in train if "," in "".join(pair)]
+    assert len(with_commas) > 50
+    for en, it in with_commas:
+        assert en.count(",") == it.count(",") and en[-1] in "?!" and it[-1] in "?!"
