@@ -11,6 +11,8 @@ import pytest
 # The models of the tests are too small to share out, and threads that wait for each other crawl on
 # a busy machine. Set before torch is imported, and inherited by the scripts that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
+# With it, output that the scripts forget to flush would come all the same.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

@@ -197,7 +197,7 @@ def test_the_validation_loss_does_not_depend_on_the_batches(tmp_path):
     run = make_run(tmp_path)
     losses = [
         train.run_validation(run.model, run.data.valid, config, run.device)[0]
-        for config in (run.config, replace(run.config, batch_size=1))
+        for config in (run.config, replace(run.config, batch_tokens=16))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
@@ -815,7 +815,9 @@ def test_a_signal_stops_a_validation_between_its_batches(tmp_path, monkeypatch):
     decode, calls = validation.greedy_decode, []
 
     def decode_and_stop(*arguments, **options):
-        calls.append(os.kill(os.getpid(), signal.SIGINT))
+        calls.append(1)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
         return decode(*arguments, **options)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -825,7 +827,7 @@ def test_a_signal_stops_a_validation_between_its_batches(tmp_path, monkeypatch):
     assert checkpoint.load(get_weights_file_path(config, 0))["history"] == []
 
 
-def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys):
+def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys, monkeypatch):
     source = write_number_pairs(tmp_path, count=60)
     test = write_number_pairs(tmp_path, "test", count=10, seed=5)
     config = small_config(source, num_epochs=1, testsource=test)
@@ -835,7 +837,15 @@ def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys):
     best["model"]["projection.linear.bias"][eos_id] = 1e4  # says nothing at all
     checkpoint.save(get_weights_file_path(config, "best"), best)
     capsys.readouterr()
+    scored, run_validation = [], train.run_validation
+
+    def note(model, ds, *arguments):
+        scored.append(len(ds))
+        return run_validation(model, ds, *arguments)
+
+    monkeypatch.setattr(train, "run_validation", note)
     train_model(config)
+    assert scored == [10]
     assert "WER 100.00" in capsys.readouterr().out.splitlines()[-1]
 
 
@@ -973,3 +983,54 @@ def test_what_is_saved_after_a_damaged_checkpoint_inside_an_epoch_is_found_again
     with pytest.raises(Interrupted):
         train_model(replace(config, num_epochs=2))
     assert start_run(replace(config, num_epochs=2)).progress.global_step == step
+
+
+def test_the_padding_of_the_target_is_known_by_the_targets_own_id(tmp_path):
+    run = make_run(tmp_path)
+    pairs = run.data.train
+    pairs.tokenizer_tgt = swap_ids(pairs.tokenizer_tgt, "[UNK]", "[PAD]")
+    assert run.pad_id == pairs.tokenizer_tgt.pad_id != pairs.tokenizer_src.pad_id
+
+
+def test_batches_may_not_be_formed_anew_inside_an_epoch(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1)
+    update = train.train_update
+
+    def update_and_stop(run, batches):
+        done = update(run, batches)
+        if run.progress.global_step == 1:
+            signal.raise_signal(signal.SIGINT)
+        return done
+
+    monkeypatch.setattr(train, "train_update", update_and_stop)
+    with pytest.raises(Interrupted):
+        train_model(config)
+    with pytest.raises(ValueError, match="batch_tokens: the checkpoint says 160, you say 80"):
+        start_run(replace(config, batch_tokens=80))
+
+
+def test_validation_comes_every_so_many_updates_and_at_the_end_of_an_epoch(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1, validate_every=2)
+    train_model(config)
+    state = checkpoint.load(get_weights_file_path(config, 0))
+    last = state["global_step"]
+    steps = [row["step"] for row in state["history"]]
+    assert steps == sorted({*range(2, last + 1, 2), last}) and len(steps) > 2
+
+
+def test_a_loss_that_is_not_a_number_is_not_saved_inside_an_epoch(tmp_path, monkeypatch):
+    source = write_number_pairs(tmp_path, count=200)
+    config = small_config(source, num_epochs=1, save_every=1, log_every=1000)
+    monkeypatch.setattr(train, "target_loss", lambda logits, *_: logits.sum() * math.nan)
+    with pytest.raises(ArithmeticError, match="not finite"):
+        train_model(config)
+    assert not list(get_weights_folder(config).glob("*.pt"))
+
+
+@pytest.mark.parametrize(("preload", "stays"), [("00", False), ("latest", True)])
+def test_a_newer_best_is_set_aside_by_going_back_alone(two_epochs, preload, stays):
+    best = get_weights_file_path(two_epochs, "best")
+    best.write_bytes(get_weights_file_path(two_epochs, 1).read_bytes())
+    step = checkpoint.load(get_weights_file_path(two_epochs, 0))["global_step"]
+    set_newer_aside(replace(two_epochs, preload=preload), Progress(epoch=1, global_step=step))
+    assert best.exists() is stays and best.with_name(f"{best.name}.old").exists() is not stays
