@@ -248,6 +248,15 @@ def obsolete_weights_file_paths(config: Config) -> list[Path]:
     return [path for _, _, path in numbered[:-1] if path not in kept]
 
 
+def newer_weights_file_paths(config: Config, epoch: int, step: int) -> list[Path]:
+    """Return the checkpoints beyond a run that is in `epoch`, after `step` updates in all."""
+    return [
+        path
+        for number, inside, path in _numbered_weights(config)
+        if (number >= epoch if inside == float("inf") else inside > step)
+    ]
+
+
 def find_weights_file_path(place: Path | None) -> Path:
     """Return the checkpoint to translate with: the best of a folder, else its newest.
 

@@ -16,6 +16,7 @@ from config import (
     get_attempt_path,
     get_weights_file_path,
     get_weights_folder,
+    newer_weights_file_paths,
     obsolete_weights_file_paths,
     weights_file_paths,
 )
@@ -189,11 +190,7 @@ def set_newer_aside(config: Config, progress: Progress) -> None:
 
     Left there, they would be taken for the latest, and what the run saves for old.
     """
-    newer = []
-    for path in weights_file_paths(config):
-        epoch, _, step = path.stem.removeprefix(config.model_basename).partition("_")
-        if int(step) > progress.global_step if step else int(epoch) >= progress.epoch:
-            newer.append(path)
+    newer = newer_weights_file_paths(config, progress.epoch, progress.global_step)
     best = get_weights_file_path(config, "best")
     if config.preload != "latest" and best.exists():
         try:

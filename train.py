@@ -216,10 +216,11 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
             started, tokens = time.perf_counter(), 0
 
         due = progress.validation_is_due(config)
-        if due or interrupt.signum or (config.save_every and step % config.save_every == 0):
+        stopping = interrupt.signum is not None  # asked once: a signal may come between two lines
+        if due or stopping or (config.save_every and step % config.save_every == 0):
             check_finite(run)
             run.save(run.path())
-        if interrupt.signum:
+        if stopping:
             bar.close()
             print(f"saved {run.path()}")
             interrupt.check()

@@ -227,7 +227,6 @@ def main() -> int:
     except (ValueError, OSError) as error:
         print(f"translate.py: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

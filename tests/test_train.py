@@ -1034,3 +1034,32 @@ def test_a_newer_best_is_set_aside_by_going_back_alone(two_epochs, preload, stay
     step = checkpoint.load(get_weights_file_path(two_epochs, 0))["global_step"]
     set_newer_aside(replace(two_epochs, preload=preload), Progress(epoch=1, global_step=step))
     assert best.exists() is stays and best.with_name(f"{best.name}.old").exists() is not stays
+
+
+def test_a_signal_just_after_the_question_is_answered_after_the_next_update(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=1)
+    # It comes while the end of an update is looked at, when nothing has been saved.
+    is_due, asked = Progress.validation_is_due, []
+
+    def late_signal(self, config):
+        asked.append(self.global_step)
+        return is_due(self, config)
+
+    class Late(Interrupt):
+        looks = 0
+
+        @property
+        def signum(self):
+            Late.looks += 1
+            return signal.SIGINT if Late.looks > 1 else None
+
+        @signum.setter
+        def signum(self, value):
+            pass
+
+    monkeypatch.setattr(train, "Interrupt", Late)
+    monkeypatch.setattr(Progress, "validation_is_due", late_signal)
+    with pytest.raises(Interrupted):
+        train_model(config)
+    saved = checkpoint.load(latest_weights_file_path(config))
+    assert saved["global_step"] == asked[-1]
