@@ -4,26 +4,31 @@ A checkpoint is one file of tensors and plain values: enough to go on training, 
 on another machine. It is loaded with weights_only, so nothing in it can run.
 """
 
+import math
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO, get_args, get_origin
 
 import torch
+from torch import Tensor, nn
 
-FORMAT = 1
+FORMAT = 2
 KEYS = {
     "format": int,
-    "model": dict,  # the plain module's state
-    "optimizer": dict,
-    "scaler": dict,  # of the gradient scaler, empty without one
+    "model": dict[str, Tensor],  # the plain module's state
+    "optimizer": dict[int, dict[str, Tensor]],  # what it holds of each parameter
+    "scaler": dict[str, float],  # of the gradient scaler, empty without one
     "epoch": int,  # the one that goes on, counted from 0
     "batch": int,  # batches of that epoch already trained on
     "global_step": int,  # updates of the whole run
-    "window": dict,  # sums since the last point of the training curves
-    "train_row": dict,  # the last point of the training curves
-    "history": list,  # one dict of scores a validation
-    "config": dict,
+    "skipped": int,  # of those, the ones whose loss or gradient was not finite
+    "skipped_in_row": int,  # of those, the last ones without a good one between them
+    "window": dict[str, float],  # sums since the last point of the training curves
+    "train_row": dict[str, float],  # the last point of the training curves
+    "history": list[dict[str, float]],  # the scores of each validation
+    "config": dict[str, object],
     "tokenizer_src": str,
     "tokenizer_tgt": str,
     "data": str,  # hash of training and validation texts
@@ -32,18 +37,30 @@ KEYS = {
 
 
 def save(path: Path, state: dict) -> None:
-    """Write a training state (`KEYS`), all or nothing: an existing file stays until it is whole."""
+    """Write a training state (`KEYS`), all or nothing: an existing file stays until it is whole.
+
+    Raises OSError when it cannot be written.
+    """
     _check_keys(state, path)
+    write_file(path, lambda file: torch.save(state, file))
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under a temporary name, flush it to the disk, then give it its own name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     try:
         with open(temporary, "wb") as file:
-            torch.save(state, file)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error.__context__, OSError):  # torch.save hides what the disk said
+            error = error.__context__
+        if isinstance(error, OSError):
+            raise OSError(f"{path} cannot be written: {error.strerror}") from None
         raise
     if hasattr(os, "O_DIRECTORY"):  # where folders can be flushed: makes the new name durable
         folder = os.open(path.parent, os.O_DIRECTORY)
@@ -61,9 +78,7 @@ def load(path: Path) -> dict:
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()  # torch.load would not notice a changed byte
-        if damaged:
-            raise ValueError(f"checksum of {damaged} is wrong")
+            _check_archive(archive, path.stat().st_size)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # depending on where it is cut, reading raises one of many kinds
         reason = (str(error) or type(error).__name__).splitlines()[0]
@@ -74,17 +89,79 @@ def load(path: Path) -> dict:
     return state
 
 
+def check_tensors(tensors: Mapping[str, object], expected: Mapping[str, Tensor], name: str) -> None:
+    """Raise ValueError unless tensors are those expected: names, shapes, dtypes, finite numbers."""
+    odd = sorted(map(str, tensors.keys() ^ expected.keys()))
+    if odd:
+        raise ValueError(f"{name} does not fit the model: {odd[0]} is in one of them only")
+    for key, wanted in expected.items():
+        tensor = tensors[key]
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} does not fit the model: {key} is no tensor")
+        for what in ("shape", "dtype"):
+            found, needed = getattr(tensor, what), getattr(wanted, what)
+            if found != needed:
+                raise ValueError(
+                    f"{name} does not fit the model: {key} has {what} {_plain(found)}, "
+                    f"the model {_plain(needed)}"
+                )
+        if not tensor.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite, in {key}")
+
+
+def load_weights(model: nn.Module, state: dict, path: Path) -> None:
+    """Give a model the weights of a training state; ValueError unless they fit exactly."""
+    check_tensors(state["model"], model.state_dict(), f"the checkpoint {path}")
+    model.load_state_dict(state["model"])
+
+
 def prune(paths: Iterable[Path]) -> None:
     """Delete checkpoints that newer ones replace."""
     for path in paths:
         path.unlink(missing_ok=True)
 
 
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise ValueError for entries that cannot be `save`'s, before any of them is read."""
+    entries = archive.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("its entries are compressed")
+    claimed = sum(entry.file_size for entry in entries)
+    if claimed > size:
+        raise ValueError(f"its entries claim {claimed:,} bytes, the file has {size:,}")
+    damaged = archive.testzip()  # torch.load would not notice a changed byte
+    if damaged:
+        raise ValueError(f"the checksum of {damaged} is wrong")
+
+
 def _check_keys(state: object, path: Path) -> None:
     if not isinstance(state, dict) or "format" not in state:
         raise ValueError(f"{path} is not a checkpoint of this project")
-    if state["format"] != FORMAT:
+    if not _fits(state["format"], int) or state["format"] != FORMAT:
         raise ValueError(f"{path} has checkpoint format {state['format']}, this reads {FORMAT}")
     for key, kind in KEYS.items():
-        if not isinstance(state.get(key), kind):
-            raise ValueError(f"the checkpoint {path} has no {key} of type {kind.__name__}")
+        if key not in state:
+            raise ValueError(f"the checkpoint {path} has no {key}")
+        if not _fits(state[key], kind):
+            kind = kind if get_origin(kind) else kind.__name__
+            raise ValueError(f"the checkpoint {path} has a {key} that is not {kind}")
+
+
+def _fits(value: object, kind: type) -> bool:
+    """Tell whether a value is of a kind such as `dict[str, float]`; numbers must be finite."""
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    if kind is int:
+        return type(value) is int and value >= 0
+    if not isinstance(value, get_origin(kind) or kind):
+        return False
+    if isinstance(value, dict) and get_args(kind):
+        key_kind, value_kind = get_args(kind)
+        return all(_fits(k, key_kind) and _fits(v, value_kind) for k, v in value.items())
+    if isinstance(value, list):
+        return all(_fits(each, get_args(kind)[0]) for each in value)
+    return True
+
+
+def _plain(value: object) -> str:
+    return str(tuple(value) if isinstance(value, torch.Size) else value).removeprefix("torch.")

@@ -48,6 +48,7 @@ class Config:
     warmup: int = 2000  # updates of linear warm-up, then the rate falls with the root of the update
     label_smoothing: float = 0.1  # probability spread evenly over the vocabulary
     clip_norm: float = 1.0  # largest gradient norm (0: no clipping)
+    max_bad_updates: int = 10  # stop after so many in a row whose loss or gradient is not finite
     seed: int = 0  # of split, initial weights, batches and dropout
 
     # Validation
@@ -65,7 +66,7 @@ class Config:
     model_basename: str = "tmodel_"  # start of checkpoint names
     preload: str = "latest"  # start from: latest, best, a finished epoch (07), a file, or none
     save_every: int | None = None  # also save every so many updates
-    keep_last: int = 3  # checkpoints of finished epochs to keep beside the best (-1: all)
+    keep_last: int = 3  # finished epochs to keep, beside the newest and the best (-1: all)
     experiment_name: str = "runs/tmodel"  # TensorBoard folder
     log_every: int = 50  # updates between two points of the training curves
 
@@ -88,6 +89,9 @@ class Config:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise ValueError(f"{name} ({value}) must be at least {least}")
+        for name, most in _AT_MOST.items():
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at most {most}")
         for name in ("dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be in [0, 1)")
@@ -106,8 +110,8 @@ class Config:
             )
         if self.tie_embeddings == "all" and not self.shared_vocab:
             raise ValueError("tie_embeddings (all) needs one vocabulary: add --shared_vocab")
-        if self.keep_last == 0 or self.keep_last < -1:
-            raise ValueError(f"keep_last ({self.keep_last}) must be 1 or more, or -1 for all")
+        if self.keep_last < -1:
+            raise ValueError(f"keep_last ({self.keep_last}) must be 0 or more, or -1 for all")
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
             raise ValueError(f"device ({self.device!r}) must be auto, cpu, cuda, cuda:N or mps")
         if not re.fullmatch(r"[\w.-]+", self.model_basename):
@@ -135,8 +139,11 @@ class Config:
 _AT_LEAST = {
     "val_size": 1, "seq_len": 4, "vocab_size": 5, "min_frequency": 1, "d_model": 2, "N": 1, "h": 1,
     "d_ff": 1, "batch_tokens": 4, "batch_size": 1, "accumulate": 1, "num_epochs": 1, "warmup": 1,
-    "clip_norm": 0, "seed": 0, "validate_every": 1, "patience": 0, "save_every": 1, "log_every": 1,
+    "clip_norm": 0, "max_bad_updates": 1, "seed": 0, "validate_every": 1, "patience": 0,
+    "save_every": 1, "log_every": 1,
 }  # fmt: skip
+# Above these a model is a slip of the keyboard, or a hostile file that wants all memory.
+_AT_MOST = {"seq_len": 100_000, "d_model": 65_536, "N": 1000, "d_ff": 1_000_000}
 
 PRESETS: dict[str, dict[str, object]] = {
     # The paper's base model on OPUS Books.
@@ -229,6 +236,11 @@ def get_attempt_path(config: Config) -> Path:
     return get_weights_folder(config) / f"{config.model_basename}attempt.json"
 
 
+def get_lock_path(config: Config) -> Path:
+    """Return the path of the file that names the process which trains in a folder, meanwhile."""
+    return get_weights_folder(config) / "train.lock"
+
+
 def weights_file_paths(config: Config) -> list[Path]:
     """Return a run's checkpoints, oldest first: by epoch, an epoch's end after its inside."""
     return [path for _, _, path in _numbered_weights(config)]
@@ -244,8 +256,8 @@ def obsolete_weights_file_paths(config: Config) -> list[Path]:
     """Return the checkpoints that newer ones replace: all but `keep_last` and the newest."""
     numbered = _numbered_weights(config)
     finished = [path for _, inside, path in numbered if inside == float("inf")]
-    kept = finished if config.keep_last == -1 else finished[-config.keep_last :]
-    return [path for _, _, path in numbered[:-1] if path not in kept]
+    first = 0 if config.keep_last == -1 else max(0, len(finished) - config.keep_last)
+    return [path for _, _, path in numbered[:-1] if path not in finished[first:]]
 
 
 def newer_weights_file_paths(config: Config, epoch: int, step: int) -> list[Path]:

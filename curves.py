@@ -1,10 +1,16 @@
 """A run's TensorBoard events: curves, sample translations and the configuration."""
 
 import itertools
+import re
+import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from tqdm import tqdm
+
 try:
+    from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
     from torch.utils.tensorboard import SummaryWriter
 except ImportError as error:  # also when a package it needs is missing or too new
     SummaryWriter = None
@@ -12,36 +18,51 @@ except ImportError as error:  # also when a package it needs is missing or too n
 
 
 class Curves:
-    """Writes events to a folder; those of an earlier process from `first_step` on are hidden."""
+    """Writes events to a folder; those of an earlier process from `first_step` on are hidden.
+
+    A disk that is full when training has begun ends the curves, aloud, and not the training.
+    """
 
     def __init__(self, log_dir: str, first_step: int) -> None:
-        self.writer = SummaryWriter and SummaryWriter(log_dir, purge_step=first_step)
-        if self.writer is None:
+        self.writer = None
+        if SummaryWriter is None:
             print(
                 f"TensorBoard cannot be imported ({why_not}), so no curves are written; "
                 "pip install -r requirements.txt mends that"
             )
+            return
+        # TensorBoard reads files in the order of their names, which hold the second.
+        while any(Path(log_dir).glob(f"events.out.tfevents.{int(time.time())}.*")):
+            time.sleep(0.05)
+        threading.excepthook = _leave_to_writer
+        self.writer = SummaryWriter(log_dir, purge_step=first_step)
 
     def add_row(self, row: dict) -> None:
         """Add a row's scores, whose names hold a slash, at its `step`."""
         for tag, value in row.items():
-            if "/" in tag and self.writer:
-                self.writer.add_scalar(tag, value, row["step"])
+            if "/" in tag:
+                self._do("add_scalar", tag, value, row["step"])
 
     def add_table(self, tag: str, header: list[str], rows: Iterable[list[str]], step: int) -> None:
         """Add a table of texts."""
         lines = [[cell.replace("|", "\\|") for cell in row] for row in rows]
         table = [header, ["---"] * len(header), *lines]
-        if self.writer:
-            self.writer.add_text(tag, "\n".join(" | ".join(row) for row in table), step)
+        self._do("add_text", tag, "\n".join(" | ".join(row) for row in table), step)
 
     def flush(self) -> None:
-        if self.writer:
-            self.writer.flush()
+        self._do("flush")
 
     def close(self) -> None:
-        if self.writer:
-            self.writer.close()
+        self._do("close")
+
+    def _do(self, name: str, *arguments: object) -> None:
+        if self.writer is None:
+            return
+        try:
+            getattr(self.writer, name)(*arguments)
+        except OSError as error:
+            self.writer = None
+            tqdm.write(f"the curves cannot be written ({error}): training goes on without them")
 
 
 def new_log_dir(experiment_name: str) -> str:
@@ -50,3 +71,14 @@ def new_log_dir(experiment_name: str) -> str:
         [experiment_name], (f"{experiment_name}_{number}" for number in itertools.count(2))
     )
     return next(name for name in names if not Path(name).exists())
+
+
+def is_log_dir(log_dir: str, experiment_name: str) -> bool:
+    """Tell whether `new_log_dir` can have made log_dir."""
+    return re.fullmatch(rf"{re.escape(experiment_name)}(_\d+)?", log_dir) is not None
+
+
+def _leave_to_writer(args: threading.ExceptHookArgs) -> None:
+    # The thread that writes events hands its error over to `Curves`.
+    if not isinstance(args.thread, _AsyncWriterThread):
+        threading.__excepthook__(args)

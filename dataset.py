@@ -16,6 +16,7 @@ from torch import Tensor
 import tokenizer as tokenizer_room
 from config import Config, get_weights_folder
 from corpus import cap_pairs, iterate, load_pairs, split_pairs
+from sources import checked_cache
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
 if TYPE_CHECKING:
@@ -111,6 +112,11 @@ class BilingualDataset(torch.utils.data.Dataset):
             tgt_out=pad([item["tgt_out"] for item in items], tgt_pad_id),
             tokens=sum(len(item["tgt_out"]) for item in items),
         )
+
+    def cut(self, batch: "Batch") -> list["Batch"]:
+        """Return a batch's first and second half as batches of their own, on the CPU."""
+        halves = np.array_split(batch.indices, 2)
+        return [self.collate(self.__getitems__(half)) for half in halves]
 
     def texts(self, column: str) -> list[str]:
         """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
@@ -238,6 +244,7 @@ class RunData:
         return f"{self.train.fingerprint}-{self.valid.fingerprint}"
 
 
+@checked_cache()
 def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
     """Return the pairs of a run, encoded. Writes nothing into its weights folder.
 
@@ -271,13 +278,24 @@ def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = 
         f"{len(data.train):,} pairs to train on, {len(data.valid):,} to validate; vocabularies of "
         f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
     )
-    if state is not None and state["data"] != data.fingerprint:
-        side = "training" if state["data"][:64] != data.train.fingerprint else "validation"
-        raise ValueError(
-            f"{get_weights_folder(config)} holds a run on other {side} pairs; "
-            "choose another --model_folder"
-        )
+    if state is not None:
+        check_same_pairs(state, config, data)
     return data
+
+
+def check_same_pairs(state: dict, config: Config, data: RunData) -> None:
+    """Raise ValueError unless the run of a checkpoint trains and validates on these pairs."""
+    saved = state["config"]
+    hashes = (state["data"].partition("-"), data.fingerprint.partition("-"))
+    for side, name, i in (("training", "datasource", 0), ("validation", "validsource", 2)):
+        old, new = hashes[0][i], hashes[1][i]
+        if old != new:
+            old_source = saved.get(name) or saved.get("datasource")
+            new_source = getattr(config, name) or config.datasource
+            raise ValueError(
+                f"{side} pairs: the checkpoint says {old_source} with hash {old[:8]}, you say "
+                f"{new_source} with hash {new[:8]}; --model_folder NAME starts a new run"
+            )
 
 
 def get_tokenizers(
@@ -305,6 +323,26 @@ def get_or_build_tokenizer(
     back = tokenizer.decode(tokenizer.encode(text))
     print(f"the tokenizer {path} is used as it is; it brings {text!r} back as {back!r}")
     return tokenizer
+
+
+def tokenizers_to_build(config: Config, made_by_us: Sequence[str]) -> list[Path]:
+    """Return the paths in the weights folder of the tokenizers that a new run has to build.
+
+    Those that are not there, that a stopped start of this run made, or that are cut off, which
+    is said. All others are the user's, to be used as they are.
+    """
+    paths = []
+    for path in tokenizer_paths(config):
+        if path.parent != get_weights_folder(config):
+            continue
+        if path.is_file() and path.name not in made_by_us:
+            try:
+                json.loads(path.read_bytes())
+                continue
+            except ValueError:
+                print(f"{path} is cut off or damaged, and no checkpoint needs it: it is built anew")
+        paths.append(path)
+    return paths
 
 
 def tokenizer_paths(config: Config) -> list[Path]:

@@ -37,3 +37,9 @@ def get_precision(name: str, device: torch.device) -> torch.dtype:
         able = torch.cpu.get_capabilities()
         fast = device.type == "cpu" and bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return torch.bfloat16 if fast else torch.float32
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Tell whether an error is a device's, or the machine's, lack of memory."""
+    words = ("out of memory", "not enough memory", "can't allocate memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(w in str(error) for w in words)

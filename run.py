@@ -2,18 +2,22 @@
 
 import itertools
 import json
-import signal
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
-from tqdm import tqdm
 
 import checkpoint
 from config import (
     Config,
     get_attempt_path,
+    get_lock_path,
     get_weights_file_path,
     get_weights_folder,
     newer_weights_file_paths,
@@ -21,7 +25,7 @@ from config import (
     weights_file_paths,
 )
 from curves import Curves
-from dataset import RunData
+from dataset import RunData, tokenizer_paths
 from model import Transformer
 
 
@@ -32,14 +36,15 @@ class Progress:
     epoch: int = 0  # the one that goes on, counted from 0
     batch: int = 0  # batches of it already trained on
     global_step: int = 0  # updates of the whole run
-    # Sums since the last point of the training curves; losses and norms may be on the device.
+    skipped: int = 0  # of those, the ones left out because their loss or gradient was not finite
+    skipped_in_row: int = 0  # of those, the last ones without a good one between them
+    # Sums since the last point of the training curves.
     window: dict = field(default_factory=lambda: dict(loss=0.0, norm=0.0, tokens=0, updates=0))
     train_row: dict = field(default_factory=dict)  # the last point of the training curves
     history: list[dict] = field(default_factory=list)  # scores of each validation
 
-    def count_update(self, loss: Tensor, norm: Tensor, tokens: int) -> None:
-        """Count an update and add it to the window, without waiting for the device."""
-        self.global_step += 1
+    def add(self, loss: float, norm: float, tokens: int) -> None:
+        """Add an update to the window."""
         added = dict(loss=loss, norm=norm, tokens=tokens, updates=1)
         self.window = {key: self.window[key] + value for key, value in added.items()}
 
@@ -63,6 +68,17 @@ class Progress:
         )
 
 
+@dataclass(frozen=True)
+class Update:
+    """An update whose loss and gradient norm are still on the device."""
+
+    step: int
+    loss: Tensor  # summed over its real target tokens
+    norm: Tensor  # before clipping
+    tokens: int
+    pairs: list[int]  # numbers of its pairs among those to train on
+
+
 @dataclass
 class Run:
     """Everything a training run holds, and its state as a checkpoint."""
@@ -77,6 +93,8 @@ class Run:
     progress: Progress
     log_dir: str
     curves: Curves | None = None  # None until training begins
+    unread: list[Update] = field(default_factory=list)  # those since the last look at the device
+    has_cut_batches: bool = False  # and has said so
 
     def path(self) -> Path:
         """Return the checkpoint's path at this point of the run."""
@@ -95,10 +113,9 @@ class Run:
         state = {
             "format": checkpoint.FORMAT,
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict()["state"],
             "scaler": self.scaler.state_dict(),
             **asdict(self.progress),
-            "window": {key: float(value) for key, value in self.progress.window.items()},
             "config": asdict(self.config),
             "tokenizer_src": self.data.train.tokenizer_src.to_json(),
             "tokenizer_tgt": self.data.train.tokenizer_tgt.to_json(),
@@ -109,73 +126,84 @@ class Run:
         get_attempt_path(self.config).unlink(missing_ok=True)
         checkpoint.prune(obsolete_weights_file_paths(self.config))
 
-    def restore(self, state: dict) -> None:
-        try:
-            self.model.load_state_dict(state["model"])
-        except RuntimeError as error:
-            first = str(error).splitlines()[1].strip()  # after a heading
-            raise ValueError(f"the checkpoint's weights do not fit: {first}") from None
-        self.optimizer.load_state_dict(state["optimizer"])
+    def restore(self, path: Path, state: dict) -> None:
+        """Take over a training state read from path; ValueError where it does not fit."""
+        checkpoint.load_weights(self.model, state, path)
+        self._restore_optimizer(path, state["optimizer"])
         if self.scaler.is_enabled() and state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])
-        self.progress = Progress(**{key: state[key] for key in asdict(self.progress)})
+        progress = Progress(**{key: state[key] for key in asdict(self.progress)})
+        needed = {"step", "epoch", self.config.monitor}
+        rows = [("window", progress.window, self.progress.window.keys())]
+        rows += [("history", row, needed) for row in progress.history]
+        for name, row, keys in rows:
+            missing = sorted(keys - row.keys())
+            if missing:
+                raise ValueError(f"the checkpoint {path} has no {missing[0]} in its {name}")
+        self.progress = progress
+
+    def _restore_optimizer(self, path: Path, moments: dict) -> None:
+        # The settings are the config's; only what was learned about each weight is the file's.
+        state = self.optimizer.state_dict()
+        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
+        expected, found = {}, {}
+        for number, weight in enumerate(weights):
+            for name in ("step", "exp_avg", "exp_avg_sq"):
+                expected[f"{number}.{name}"] = torch.zeros(()) if name == "step" else weight
+        for number, row in moments.items():
+            found |= {f"{number}.{name}": tensor for name, tensor in row.items()}
+        checkpoint.check_tensors(found, expected, f"the optimizer of the checkpoint {path}")
+        self.optimizer.load_state_dict({**state, "state": moments})
 
 
-class Interrupted(Exception):
-    """A signal asked the run to stop; all that was done is saved."""
+@contextmanager
+def only_run(config: Config) -> Iterator[None]:
+    """Keep other runs out of a run's files while in the `with` block.
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(signal.Signals(signum).name)
-        self.signum = signum
-
-
-class Interrupt:
-    """Notes the first SIGINT or SIGTERM while in a `with` block; a second ends the process."""
-
-    def __init__(self) -> None:
-        self.signum: int | None = None
-
-    def __enter__(self) -> "Interrupt":
-        self.before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_) -> None:
-        for signum, handler in self.before.items():
-            signal.signal(signum, handler)
-
-    def _note(self, signum: int, frame: object) -> None:
-        self.signum = signum
-        for each in self.before:
-            signal.signal(each, signal.SIG_DFL)
-        tqdm.write("stopping after this step; once more stops at once")
-
-    def check(self) -> None:
-        if self.signum is not None:
-            raise Interrupted(self.signum)
+    Makes the weights folder, so that one that cannot be written to is noticed now; deletes what it
+    made and what is still empty in the end. Raises ValueError that names the process which has it.
+    """
+    folder, path = get_weights_folder(config), get_lock_path(config)
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=0)
+        lock.acquire()
+    except Timeout:
+        holder = path.read_text(encoding="utf-8") or "another process"
+        raise ValueError(
+            f"{folder} is in use by {holder}, which trains there; wait for it, or choose another "
+            "--model_folder"
+        ) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OSError(f"{folder} cannot be written to: {reason}; --model_folder PATH") from None
+    try:
+        path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is locked: nobody can have it open and locked
+        lock.release()
+        for each in made:
+            if each.is_dir() and not any(each.iterdir()):
+                each.rmdir()
 
 
 def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
     """Return path and state of the checkpoint that `preload` names, or None for a new run."""
-    paths = weights_file_paths(config)
-    folder = get_weights_folder(config)
+    best = get_weights_file_path(config, "best")
     if config.preload == "none":
+        paths = [path for path in (best, *weights_file_paths(config)) if path.exists()]
         if paths:
             raise ValueError(
-                f"preload is none, but {folder} holds {paths[-1].name} of an earlier run; choose "
-                "another --model_folder, or move that folder away"
+                f"preload is none, but {paths[-1].parent} holds {paths[-1].name} of an earlier "
+                "run; choose another --model_folder, or move that folder away"
             )
         return None
     if config.preload == "latest":
-        for path in reversed(paths):
-            try:
-                return path, checkpoint.load(path)
-            except ValueError as error:
-                print(f"{error}; trying the one before")
-        if paths:
-            raise ValueError(f"no checkpoint in {folder} can be read; move it away to start anew")
-        return None
+        return load_latest(config)
     if config.preload == "best":
-        path = get_weights_file_path(config, "best")
+        path = best
     elif config.preload.isdecimal():
         path = get_weights_file_path(config, int(config.preload))
     else:
@@ -183,6 +211,38 @@ def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
     if path.is_dir():
         raise ValueError(f"preload names the folder {path}; it takes a checkpoint file in it")
     return path, checkpoint.load(path)
+
+
+def load_latest(config: Config) -> tuple[Path, dict] | None:
+    """Return the newest checkpoint that is whole, or None where there is none at all.
+
+    The best is one of them, in case that newer ones are damaged or gone. Raises ValueError when
+    all are damaged.
+    """
+    best = get_weights_file_path(config, "best")
+    paths = weights_file_paths(config)[::-1]
+    found, damaged = None, []
+    for path in paths:
+        try:
+            found = path, checkpoint.load(path)
+            break
+        except ValueError as error:
+            damaged.append(str(error))
+    if best.exists() and (damaged or not paths):
+        try:
+            state = checkpoint.load(best)
+            if found is None or state["global_step"] > found[1]["global_step"]:
+                found = best, state
+        except ValueError as error:
+            damaged.append(str(error))
+    print(*damaged, sep="\n", end="\n" if damaged else "")
+    if damaged and found is None:
+        raise ValueError(
+            f"no checkpoint in {get_weights_folder(config)} can be read; move it away to start anew"
+        )
+    if damaged or (found and not paths):
+        print(f"the newest checkpoint that is whole is {found[0]}")
+    return found
 
 
 def set_newer_aside(config: Config, progress: Progress) -> None:
@@ -207,16 +267,22 @@ def set_newer_aside(config: Config, progress: Progress) -> None:
 
 def read_attempt(config: Config) -> dict:
     """Return the note of a run that was stopped before its first checkpoint, or nothing."""
-    path = get_attempt_path(config)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
+        note = json.loads(get_attempt_path(config).read_text(encoding="utf-8"))
+        return {"log_dir": str(note["log_dir"]), "tokenizers": list(note["tokenizers"])}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {"log_dir": "", "tokenizers": []}
 
 
 def write_attempt(config: Config, log_dir: str, tokenizers: list[Path]) -> None:
     """Note what a new run makes, so that if it is stopped early the next can take its place."""
-    note = {"log_dir": log_dir, "tokenizers": [path.name for path in tokenizers]}
-    path = get_attempt_path(config)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(note), encoding="utf-8")
+    note = json.dumps({"log_dir": log_dir, "tokenizers": [path.name for path in tokenizers]})
+    checkpoint.write_file(get_attempt_path(config), lambda file: file.write(note.encode()))
+
+
+def delete_leftovers(config: Config) -> None:
+    """Delete the unfinished files of a run that was killed while it wrote them."""
+    folder = get_weights_folder(config)
+    tokenizers = [path.with_name(f"{path.name}.tmp") for path in tokenizer_paths(config)]
+    for path in (*folder.glob(f"{config.model_basename}*.tmp"), *tokenizers):
+        path.unlink(missing_ok=True)

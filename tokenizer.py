@@ -1,6 +1,6 @@
 """Building, checking and storing tokenizers; text to ids and back."""
 
-import os
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +14,16 @@ JOINER = "￭"  # on the side of a punctuation mark where the text has no blank
 SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # line breaks and tabs among them
+
+
 def clean_text(text: str) -> str:
-    """Return text as every room sees it: composed (NFC), without white space around it."""
-    return unicodedata.normalize("NFC", text).strip()
+    """Return text as every room sees it: composed (NFC), on one line, trimmed.
+
+    Control characters are blanks: a model that learned to write line breaks would not give one
+    line for one.
+    """
+    return unicodedata.normalize("NFC", _CONTROL.sub(" ", text)).strip()
 
 
 @dataclass(frozen=True)
@@ -142,29 +149,27 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return tokenizer_from_json(path.read_text(encoding="utf-8"), str(path))
 
 
-def store_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Write a tokenizer, all or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(tokenizer.to_json())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
 def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
     ids = {}
     for token in SPECIAL_TOKENS:
         ids[token] = backend.token_to_id(token)
         if ids[token] is None:
             raise ValueError(f"{name} has no {token} token; it needs {' '.join(SPECIAL_TOKENS)}")
-    highest = max(backend.get_vocab().values())
-    if highest >= backend.get_vocab_size():
+    vocabulary = backend.get_vocab()
+    owners: dict[int, str] = {}
+    for token, number in vocabulary.items():
+        other = owners.setdefault(number, token)
+        if other != token:
+            raise ValueError(f"{name} gives both {other!r} and {token!r} the id {number}")
+    if max(owners) >= len(vocabulary):
         raise ValueError(
-            f"{name} has id {highest} but only {backend.get_vocab_size()} entries: ids must be "
-            f"0 to {backend.get_vocab_size() - 1}, each once"
+            f"{name} has id {max(owners)} but only {len(vocabulary)} entries: ids must be "
+            f"0 to {len(vocabulary) - 1}, each once"
         )
+    try:
+        backend.encode("\U0010fffd")  # which no text has
+    except Exception as error:  # the library raises plain Exception
+        raise ValueError(f"{name} cannot encode a text with unknown words: {error}") from None
     # A file from elsewhere may ask for them: sentences would be cut and padded behind our back.
     backend.no_truncation()
     backend.no_padding()

@@ -1,8 +1,12 @@
 """Train a Transformer for translation: python train.py [base|demo|small|tiny] [--flag value ...]"""
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while the imports below take their seconds
+
 import itertools
 import math
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -11,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import tyro
-from torch import nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
@@ -26,22 +29,29 @@ from config import (
     get_weights_folder,
     latest_weights_file_path,
 )
-from curves import Curves, new_log_dir
-from dataset import Batch, BilingualDataset, form_batches, get_ds, tokenizer_paths
+from curves import Curves, is_log_dir, new_log_dir
+from dataset import (
+    BilingualDataset,
+    form_batches,
+    get_ds,
+    tokenizer_paths,
+    tokenizers_to_build,
+)
 from device import get_device, get_precision
+from interrupt import Interrupt, Interrupted
 from model import Transformer, build_transformer
 from run import (
-    Interrupt,
-    Interrupted,
     Progress,
     Run,
+    delete_leftovers,
     load_checkpoint,
+    only_run,
     read_attempt,
     set_newer_aside,
     write_attempt,
 )
-from tokenizer import store_tokenizer
-from validation import run_validation, target_loss
+from update import learning_rate, settle_updates, train_update
+from validation import run_validation
 
 SAMPLES = 5  # sentences whose translations are shown at each validation
 
@@ -55,53 +65,6 @@ def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Trans
     return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
 
 
-# --- One update ---
-
-
-def learning_rate(step: int, config: Config) -> float:
-    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`)."""
-    return config.lr * min(step / config.warmup, math.sqrt(config.warmup / step))
-
-
-def seed_update(seed: int, step: int, rank: int = 0) -> None:
-    """Seed dropout for one update, so that a resumed run draws what the first would have."""
-    state = np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)
-    torch.manual_seed(int(state[0]))
-
-
-def train_update(run: Run, batches: list[Batch]) -> bool:
-    """Do one update by the mean loss per real target token over all its batches.
-
-    Counts it in the run's progress, unless the gradient scaler found it too large for fp16 and
-    skipped it. Returns whether it was done. Does not wait for the device, but for fp16.
-    """
-    config, device, precision, scaler = run.config, run.device, run.precision, run.scaler
-    step = run.progress.global_step + 1
-    for group in run.optimizer.param_groups:
-        group["lr"] = learning_rate(step, config)
-    seed_update(config.seed, step)
-
-    tokens = sum(batch.tokens for batch in batches)
-    total = torch.zeros((), device=device)
-    for batch in batches:
-        with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-            logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-            loss = target_loss(logits, batch.tgt_out, run.pad_id, config.label_smoothing)
-        scaler.scale(loss / tokens).backward()
-        total += loss.detach()
-    scaler.unscale_(run.optimizer)
-    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
-    scale = scaler.get_scale()
-    scaler.step(run.optimizer)
-    scaler.update()
-    run.optimizer.zero_grad(set_to_none=True)
-
-    skipped = scaler.get_scale() < scale
-    if not skipped:
-        run.progress.count_update(total, norm, tokens)
-    return not skipped
-
-
 # --- The run ---
 
 
@@ -109,12 +72,13 @@ def log_window(run: Run, tokens_per_second: float) -> str:
     """Add a point to the training curves and start the next window; return the point in words."""
     progress, window = run.progress, run.progress.window
     step = progress.global_step
-    check_finite(run)
+    if not window["updates"]:
+        return f"no update since {progress.train_row.get('step', 0)} had a finite gradient"
     row = {
         "step": step,
-        "train/loss": float(window["loss"]) / window["tokens"],
+        "train/loss": window["loss"] / window["tokens"],
         "train/lr": learning_rate(step, run.config),
-        "train/grad_norm": float(window["norm"]) / window["updates"],
+        "train/grad_norm": window["norm"] / window["updates"],
         "train/tokens_per_second": tokens_per_second,
     }
     progress.train_row, progress.window = row, Progress().window
@@ -124,24 +88,21 @@ def log_window(run: Run, tokens_per_second: float) -> str:
     )
 
 
-def check_finite(run: Run) -> None:
-    """Raise ArithmeticError if a loss or gradient since the last point was not a number."""
-    window, step = run.progress.window, run.progress.global_step
-    if not (math.isfinite(window["loss"]) and math.isfinite(window["norm"])):
-        raise ArithmeticError(
-            f"the loss or its gradient is not finite at update {step} "
-            f"(lr {learning_rate(step, run.config):.2g}), and was not saved: "
-            "go on from the last checkpoint, if any, with a lower --lr or a longer --warmup"
-        )
-
-
 def validate(run: Run, interrupt: Interrupt) -> None:
     """Score the model, log it, keep the best, and save the scores with the checkpoint."""
     progress, config = run.progress, run.config
     epoch = progress.epoch - (progress.batch == 0)
-    loss, scores, predicted = run_validation(
-        run.model, run.data.valid, config, run.device, f"validation {epoch:02d}", interrupt.check
-    )
+    name = f"validation {epoch:02d}"
+    try:
+        loss, scores, predicted = run_validation(
+            run.model, run.data.valid, config, run.device, name, interrupt.check
+        )
+    except Exception as error:  # whatever it is, the training itself is well and saved
+        tqdm.write(
+            f"{name} failed at update {progress.global_step}: {type(error).__name__}: {error}; "
+            "training goes on without its scores"
+        )
+        return
     row = {"step": progress.global_step, "epoch": epoch, "val/loss": loss}
     row |= {f"val/{name}": getattr(scores, name) for name in ("bleu", "chrf", "cer", "wer")}
     progress.history.append(row)
@@ -202,35 +163,38 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
     )
     started, tokens = time.perf_counter(), 0  # of the training since the last point
     run.model.train()
-    while progress.epoch == epoch:
-        group = [batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)]
-        stepped = train_update(run, group)
-        progress.batch += len(group)
-        if progress.batch == len(batches):
-            progress.epoch, progress.batch = epoch + 1, 0
-        bar.update()
-        tokens += sum(batch.tokens for batch in group)
-        step = progress.global_step
-        if stepped and (step % config.log_every == 0 or progress.batch == 0):
-            bar.set_postfix_str(log_window(run, tokens / (time.perf_counter() - started)))
-            started, tokens = time.perf_counter(), 0
-
-        due = progress.validation_is_due(config)
-        stopping = interrupt.signum is not None  # asked once: a signal may come between two lines
-        if due or stopping or (config.save_every and step % config.save_every == 0):
-            check_finite(run)
-            run.save(run.path())
-        if stopping:
-            bar.close()
-            print(f"saved {run.path()}")
-            interrupt.check()
-        if due:
-            paused = time.perf_counter()
-            validate(run, interrupt)
-            started += time.perf_counter() - paused
-            if progress.is_finished(config):
-                break
-    bar.close()
+    with bar:
+        while progress.epoch == epoch:
+            group = [
+                batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)
+            ]
+            train_update(run, group)
+            progress.batch += len(group)
+            if progress.batch == len(batches):
+                progress.epoch, progress.batch = epoch + 1, 0
+            bar.update()
+            tokens += sum(batch.tokens for batch in group)
+            step = progress.global_step
+            due = progress.validation_is_due(config)
+            stopping = interrupt.signum is not None  # asked once: one may come between two lines
+            saving = due or stopping or (config.save_every and step % config.save_every == 0)
+            logging = step % config.log_every == 0 or progress.batch == 0
+            if saving or logging or len(run.unread) >= config.max_bad_updates:
+                settle_updates(run)
+            if logging:
+                bar.set_postfix_str(log_window(run, tokens / (time.perf_counter() - started)))
+                started, tokens = time.perf_counter(), 0
+            if saving:
+                run.save(run.path())
+            if stopping:
+                tqdm.write(f"saved {run.path()}")
+                interrupt.check()
+            if due:
+                paused = time.perf_counter()
+                validate(run, interrupt)
+                started += time.perf_counter() - paused
+                if progress.is_finished(config):
+                    break
 
 
 def start_run(config: Config) -> Run:
@@ -243,13 +207,8 @@ def start_run(config: Config) -> Run:
     path, state = load_checkpoint(config) or (None, None)
     if state is None:
         attempt = read_attempt(config)
-        new_tokenizers = [
-            path
-            for path in tokenizer_paths(config)
-            if path.parent == get_weights_folder(config)
-            and (not path.exists() or path.name in attempt.get("tokenizers", ()))
-        ]
-        log_dir = attempt.get("log_dir") or new_log_dir(config.experiment_name)
+        new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
+        log_dir = attempt["log_dir"] or new_log_dir(config.experiment_name)
         data = get_ds(config, None, new_tokenizers)
     else:
         saved = config_from_dict(state["config"])
@@ -258,7 +217,11 @@ def start_run(config: Config) -> Run:
         except ValueError as error:
             raise ValueError(f"{path} does not fit: {error}") from None
         same_folder = path.parent == get_weights_folder(config)
-        same_curves = same_folder and saved.experiment_name == config.experiment_name
+        same_curves = (
+            same_folder
+            and saved.experiment_name == config.experiment_name
+            and is_log_dir(state["log_dir"], config.experiment_name)
+        )
         log_dir = state["log_dir"] if same_curves else new_log_dir(config.experiment_name)
         data = get_ds(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
@@ -290,9 +253,15 @@ def start_run(config: Config) -> Run:
         write_attempt(config, log_dir, new_tokenizers)
         for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
             if path in new_tokenizers:
-                store_tokenizer(tokenizer, path)
+                if path.exists() and path.name not in attempt["tokenizers"]:
+                    path.rename(path.with_name(f"{path.name}.old"))
+                text = tokenizer.to_json().encode()
+                checkpoint.write_file(path, lambda file, text=text: file.write(text))
     else:
-        run.restore(state)
+        run.restore(path, state)
+        updates = len(batches_of(run))
+        if run.progress.batch >= updates:
+            raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {updates}")
         print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
     return run
 
@@ -302,27 +271,35 @@ def train_model(config: Config) -> None:
 
     Goes on from the latest checkpoint. Raises Interrupted when a signal stopped it, after saving.
     """
-    run = start_run(config)
-    progress = run.progress
-    if progress.is_finished(config) and not progress.validation_is_due(config):
-        reason = f"{progress.epoch} epochs are done, num_epochs is {config.num_epochs}"
-        way_on = "a higher --num_epochs goes on"
-        if progress.epoch < config.num_epochs:
-            reason += f", and patience ({config.patience}) is lost"
-            way_on = "a higher --patience, or 0, goes on"
-        print(f"nothing left to train: {reason}; {way_on}")
-    else:
-        set_newer_aside(config, progress)
-        with Interrupt() as interrupt:
-            fit(run, interrupt)
-    if run.data.test is not None:
-        path = get_weights_file_path(config, "best")
-        if not path.exists():
-            path = latest_weights_file_path(config)
-            print(f"there is no best checkpoint any more: {path} is tested")
-        run.model.load_state_dict(checkpoint.load(path)["model"])
-        _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
-        print(f"test of {path}: {scores} ({scores.signature})")
+    with Interrupt() as interrupt, only_run(config):
+        run = start_run(config)
+        progress = run.progress
+        if progress.is_finished(config) and not progress.validation_is_due(config):
+            reason = f"{progress.epoch} epochs are done, num_epochs is {config.num_epochs}"
+            way_on = "a higher --num_epochs goes on"
+            if progress.epoch < config.num_epochs:
+                reason += f", and patience ({config.patience}) is lost"
+                way_on = "a higher --patience, or 0, goes on"
+            print(f"nothing left to train: {reason}; {way_on}")
+        else:
+            delete_leftovers(config)
+            set_newer_aside(config, progress)
+            with interrupt.postponed():
+                fit(run, interrupt)
+        if run.data.test is not None:
+            score_test_set(run)
+
+
+def score_test_set(run: Run) -> None:
+    """Score the test set by the best checkpoint."""
+    config = run.config
+    path = get_weights_file_path(config, "best")
+    if not path.exists():
+        path = latest_weights_file_path(config)
+        print(f"there is no best checkpoint any more: {path} is tested")
+    checkpoint.load_weights(run.model, checkpoint.load(path), path)
+    _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
+    print(f"test of {path}: {scores} ({scores.signature})")
 
 
 def fit(run: Run, interrupt: Interrupt) -> None:
@@ -385,11 +362,11 @@ def main() -> int:
         but = "" if config.preload == "latest" else ", without --preload,"
         print(f"stopped by {stop}; the same command{but} goes on from here", file=sys.stderr)
         return 128 + stop.signum
-    except KeyboardInterrupt:
-        print("stopped by SIGINT", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except (ValueError, ArithmeticError, OSError) as error:
+    except (ValueError, ArithmeticError, OSError, MemoryError) as error:
         print(f"train.py: {error}", file=sys.stderr)
+        return 1
+    except torch.OutOfMemoryError as error:
+        print(f"train.py: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
     return 0
 

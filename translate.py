@@ -1,5 +1,10 @@
 """Translate with a trained model: python translate.py "a sentence", lines, files, or a prompt."""
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while the imports below take their seconds
+
 import os
 import re
 import sys
@@ -17,6 +22,7 @@ from dataset import get_saved_tokenizers, source_batches
 from decode import greedy_decode
 from device import get_device
 from model import Transformer, build_transformer
+from sources import MAX_CHARS, read_lines
 from tokenizer import Tokenizer, clean_text
 
 CHUNK = 1000  # lines of a file sorted and translated together, then written
@@ -61,6 +67,8 @@ class Translator:
         text = clean_text(text)
         if not text:
             return []
+        if len(text) > MAX_CHARS:
+            raise ValueError(f"line {number} has more than {MAX_CHARS:,} characters")
         longest = self.config.seq_len - 2  # [SOS] and [EOS] go around it
         whole = self.tokenizer_src.encode(text)
         if len(whole) <= longest:
@@ -125,12 +133,12 @@ def load_translator(options: Options) -> Translator:
     state = checkpoint.load(path)
     config = config_from_dict(state["config"])
     tokenizer_src, tokenizer_tgt = get_saved_tokenizers(state)
-    model = build_transformer(tokenizer_src.size, tokenizer_tgt.size, **config.model_arguments())
-    try:
-        model.load_state_dict(state["model"])
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip()  # after a heading
-        raise ValueError(f"the weights in {path} do not fit its config: {first}") from None
+    sizes = (tokenizer_src.size, tokenizer_tgt.size)
+    with torch.device("meta"):  # weights that do not fit are refused before memory is taken
+        expected = build_transformer(*sizes, **config.model_arguments()).state_dict()
+    checkpoint.check_tensors(state["model"], expected, f"the checkpoint {path}")
+    model = build_transformer(*sizes, **config.model_arguments())
+    checkpoint.load_weights(model, state, path)
     note(f"{path}: {config.lang_src} -> {config.lang_tgt}, after {state['global_step']:,} updates")
     model = model.to(device).eval()
     return Translator(model, tokenizer_src, tokenizer_tgt, config, device, options.batch_tokens)
@@ -138,8 +146,8 @@ def load_translator(options: Options) -> Translator:
 
 def translate_file(translator: Translator, source: Path, target: Path | None) -> None:
     """Translate a file line by line; nothing is written when a line is too long."""
-    texts = read_lines(source)
-    lines = [translator.split(text, number) for number, text in enumerate(texts, start=1)]
+    texts = enumerate(read_lines(source), start=1)
+    lines = [translator.split(text, number) for number, text in texts]
     unknown = sum(ids.count(translator.tokenizer_src.unk_id) for line in lines for ids in line)
     if unknown:
         note(f"{unknown:,} unknown words in {source}")
@@ -168,15 +176,6 @@ def translate_lines(translator: Translator, lines: Iterable[str]) -> int:
     return code
 
 
-def read_lines(path: Path) -> list[str]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from None
-    # A line ends at "\n" alone; one at the very end begins no further line.
-    return text.removesuffix("\n").split("\n") if text else []
-
-
 def prompt_lines(lang: str) -> Iterator[str]:
     try:
         import readline  # noqa: F401  (gives input() its history)
@@ -197,6 +196,7 @@ def note(message: str) -> None:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = tyro.cli(Options, prog="translate.py", description=__doc__, use_underscores=True)
     for stream in filter(None, (sys.stdin, sys.stdout)):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")

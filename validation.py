@@ -1,5 +1,6 @@
 """Translating a whole dataset and scoring it; the loss."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -54,6 +55,7 @@ def run_validation(
 
     Returns the loss (nats per real target token, without smoothing), the scores, and the
     predicted text of each item. Always in fp32, as `translate.py`, so that both print the same.
+    Raises ArithmeticError for a loss that is not finite.
     """
     tokenizer = dataset.tokenizer_tgt
     predicted = [""] * len(dataset)
@@ -75,5 +77,8 @@ def run_validation(
             for i, ids in zip(batch.indices, outputs, strict=True):
                 predicted[i] = tokenizer.decode(ids)
             bar.update(len(indices))
+    loss = total / dataset.tgt_lens.sum().item()
+    if not math.isfinite(loss):
+        raise ArithmeticError(f"the loss on the {name} set is {loss}")
     scores = metrics.score(predicted, dataset.texts("tgt_text"), config.lang_tgt)
-    return total / dataset.tgt_lens.sum().item(), scores, predicted
+    return loss, scores, predicted

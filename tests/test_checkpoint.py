@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from typing import get_origin
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import checkpoint
 
 
 def make_state(**changes):
-    state = {key: kind() for key, kind in checkpoint.KEYS.items()}
+    state = {key: (get_origin(kind) or kind)() for key, kind in checkpoint.KEYS.items()}
     state["format"] = checkpoint.FORMAT
     state["model"] = {"w": torch.arange(5000.0)}
     return {**state, **changes}
@@ -79,8 +80,8 @@ def test_code_inside_a_checkpoint_is_not_run(tmp_path):
     [
         ([1, 2], "not a checkpoint of this project"),
         ({"model_state_dict": {}}, "not a checkpoint of this project"),
-        (make_state(format=99), "format 99, this reads 1"),
-        (make_state(global_step="7"), "no global_step of type int"),
+        (make_state(format=99), "format 99, this reads 2"),
+        (make_state(global_step="7"), "has a global_step that is not int"),
     ],
 )
 def test_other_contents_are_refused_by_name(tmp_path, state, words):

@@ -57,7 +57,7 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"N": 0}, ["N (0)"]),
         ({"batch_tokens": 100}, ["batch_tokens (100)", "seq_len (350)"]),
         ({"batch_size": 0}, ["batch_size (0)"]),
-        ({"keep_last": 0}, ["keep_last (0)"]),
+        ({"N": 10**9}, ["N (1000000000)", "at most 1000"]),
         ({"keep_last": -2}, ["keep_last (-2)"]),
         ({"norm": "both"}, ["norm ('both')", "pre, post"]),
         ({"tokenizer": "unigram"}, ["tokenizer ('unigram')", "word, bpe"]),
@@ -138,7 +138,10 @@ def test_the_end_of_an_epoch_is_later_than_any_update_inside_it():
     assert latest_weights_file_path(config).name == "tmodel_08.pt"
 
 
-@pytest.mark.parametrize(("keep_last", "kept"), [(1, [3]), (3, [1, 2, 3]), (-1, [0, 1, 2, 3])])
+@pytest.mark.parametrize(
+    ("keep_last", "kept"),
+    [(0, [3]), (1, [3]), (3, [1, 2, 3]), (9, [0, 1, 2, 3]), (-1, [0, 1, 2, 3])],
+)
 def test_keep_last_counts_finished_epochs_and_never_the_best(keep_last, kept):
     config = Config(keep_last=keep_last)
     make_files(config, [f"tmodel_0{i}.pt" for i in range(4)] + ["tmodel_best.pt", "tmodel_03_7.pt"])
@@ -152,6 +155,12 @@ def test_the_newest_checkpoint_inside_an_epoch_is_kept():
     config = Config(keep_last=1)
     make_files(config, ["tmodel_00.pt", "tmodel_01_5.pt", "tmodel_01_9.pt"])
     assert [path.name for path in obsolete_weights_file_paths(config)] == ["tmodel_01_5.pt"]
+
+
+def test_keep_last_0_keeps_the_newest_alone():
+    config = Config(keep_last=0)
+    make_files(config, ["tmodel_00.pt", "tmodel_best.pt", "tmodel_01_5.pt"])
+    assert [path.name for path in obsolete_weights_file_paths(config)] == ["tmodel_00.pt"]
 
 
 def test_translating_takes_the_best_checkpoint_else_the_newest():

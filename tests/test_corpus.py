@@ -3,10 +3,13 @@
 import gzip
 import json
 import shutil
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 import phrasebook
 from corpus import cap_pairs, load_pairs, split_pairs
@@ -72,7 +75,9 @@ def test_text_files_may_be_compressed(tmp_path):
 def test_lines_end_at_a_newline_only(tmp_path):
     pairs = [("one\u2028still one\x0cone", "uno\x85uno"), ("two\rtwo", "due")]
     prefix = write_text_pair(tmp_path, pairs)
-    assert texts(load_pairs(prefix, "en", "it")) == pairs
+    # Control characters are blanks.
+    cleaned = [("one\u2028still one one", "uno uno"), ("two two", "due")]
+    assert texts(load_pairs(prefix, "en", "it")) == cleaned
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_no_text(tmp_path):
@@ -180,13 +185,69 @@ def test_a_file_without_the_languages_names_its_columns(tmp_path):
     refused(path, "english, italian")
     path = tmp_path / "pairs.jsonl"
     path.write_text(json.dumps({"translation": {"en": "a", "fr": "x"}}) + "\n", "utf-8")
-    refused(path, "en and it", "'fr': 'x'")
+    refused(path, "has a it", '"fr": "x"')
 
 
 def test_text_that_is_not_utf_8_is_named(tmp_path):
     prefix = write_text_pair(tmp_path, PAIRS)
     (tmp_path / "train.it").write_bytes("perché\n".encode("latin-1") * 4)
-    refused(prefix, "train.it is not UTF-8")
+    refused(prefix, "train.it, line 1, byte 6: 0xe9 is not UTF-8")
+
+
+def test_control_characters_are_blanks_and_a_nul_ends_nothing(tmp_path):
+    prefix = write_text_pair(tmp_path, [("a\x00b", "\x1b[0mx\x07"), ("\x00", "y"), ("c", "z")])
+    assert texts(load_pairs(prefix, "en", "it")) == [("a b", "[0mx"), ("c", "z")]
+
+
+def test_json_takes_numbers_for_text_and_null_or_nothing_for_none(tmp_path, capsys):
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"en": 5, "it": 0.5}, {"en": None, "it": "x"}, {"it": "x"}, {"en": "a\nb", "it": "c"}]
+    path.write_text("".join(json.dumps({"translation": row}) + "\n\n" for row in rows), "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [("5", "0.5"), ("a b", "c")]
+    assert "4 pairs, en -> it, 2 with an empty side dropped" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"translation": {"en": "c", "i', "is not JSON"),
+        ("[1, 2]", "is a JSON list"),
+        ('{"translation": "c"}', "translation must hold a text a language, not 'c'"),
+        ("[" * 10000, "is not JSON"),
+    ],
+)
+def test_a_json_line_that_is_no_pair_is_named_by_file_and_number(tmp_path, line, words):
+    path = tmp_path / "pairs.jsonl"
+    good = json.dumps({"translation": {"en": "a", "it": "b"}})
+    path.write_text(f"{good}\n{good}\n{line}", "utf-8")
+    refused(path, f"{path}, line 3", words)
+
+
+@pytest.mark.parametrize("kind", ["text", "jsonl"])
+def test_a_line_of_100_mb_is_dropped_in_bounded_memory(tmp_path, kind):
+    line = b"word " * (20 * 2**20)
+    if kind == "text":
+        (tmp_path / "train.en").write_bytes(b"one\n" + line + b"\nthree\n")
+        (tmp_path / "train.it").write_bytes(b"uno\ndue\ntre\n")
+        source = tmp_path / "train"
+    else:
+        source = tmp_path / "train.jsonl"
+        small = b'{"en": "one", "it": "uno"}\n'
+        source.write_bytes(small + b'{"en": "' + line + b'", "it": "x"}\n' + small)
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(ROOT)!r})
+import datasets
+from corpus import load_pairs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert len(load_pairs({str(source)!r}, "en", "it")) == 2
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    told, megabytes = process.stdout.splitlines()
+    assert "3 pairs, en -> it, 1 over 20,000 characters dropped" in told
+    assert float(megabytes) < 80
 
 
 def test_empty_files_are_refused(tmp_path):

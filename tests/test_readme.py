@@ -64,6 +64,14 @@ def test_the_code_is_as_ruff_has_it():
         assert process.returncode == 0, process.stdout
 
 
+def test_the_tests_it_names_exist():
+    rooms = [path.read_text("utf-8") for path in (ROOT / "tests").glob("test_*.py")]
+    named = set(re.findall(r"`(test_\w+)`", README))
+    assert len(named) > 10
+    assert all(any(f"def {name}(" in room for room in rooms) for name in named)
+    assert all((ROOT / "tests" / name).is_file() for name in re.findall(r"test_\w+\.py", README))
+
+
 def test_the_pages_it_names_exist():
     for page in re.findall(r"docs/[\w.]+", README):
         assert (ROOT / page).is_file()

@@ -29,9 +29,11 @@ from config import (
 from curves import Curves
 from dataset import Batch
 from device import get_device, get_precision
-from run import Interrupt, Interrupted, Progress, set_newer_aside
-from tokenizer import build_tokenizer, store_tokenizer, tokenizer_from_json
-from train import learning_rate, log_window, seed_update, start_run, train_model, train_update
+from interrupt import Interrupt, Interrupted
+from run import Progress, set_newer_aside
+from tokenizer import build_tokenizer, tokenizer_from_json
+from train import log_window, start_run, train_model
+from update import learning_rate, seed_update, settle_updates, train_update
 from validation import evaluating, target_loss
 
 # --- The rate and the loss ---
@@ -75,13 +77,19 @@ def make_run(folder, **changes):
     return start_run(small_config(source, **settings))
 
 
+def do_update(run, batches):
+    """Do an update and add its numbers to the window at once."""
+    train_update(run, batches)
+    settle_updates(run)
+
+
 def gradients(run, batches):
     """Return the gradients of one update: with plain descent they are what it subtracts."""
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
-    run.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0)
+    run.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0, fused=True)
     run.progress = Progress()
     rate = learning_rate(1, run.config)
-    train_update(run, batches)
+    do_update(run, batches)
     after = run.model.parameters()
     return [(b - a.detach()) / rate for b, a in zip(before, after, strict=True)]
 
@@ -161,19 +169,20 @@ def test_dropout_of_an_update_depends_on_seed_step_and_rank_alone():
     assert len({tuple(draw(*key)) for key in [(0, 5, 0), (1, 5, 0), (0, 6, 0), (0, 5, 1)]}) == 4
 
 
-def test_a_step_too_large_for_fp16_is_skipped_and_not_counted(tmp_path):
-    run = make_run(tmp_path)
+def test_a_step_too_large_for_fp16_leaves_the_weights_and_lowers_the_scale(tmp_path):
+    run = make_run(tmp_path, max_bad_updates=40)
     run.precision = torch.float16
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
     before = [parameter.clone() for parameter in run.model.parameters()]
     batch = run.data.train.collate(run.data.train.__getitems__([0, 1, 2]))
-    assert train_update(run, [batch]) is False
-    assert run.progress.global_step == 0 and run.progress.window["updates"] == 0
+    do_update(run, [batch])
+    assert run.progress.skipped == run.progress.skipped_in_row == 1
+    assert run.progress.window["updates"] == 0 and run.scaler.get_scale() == 2.0**39
     assert all(map(torch.equal, before, run.model.parameters()))
-    for _ in range(40):
-        if train_update(run, [batch]):
-            break
-    assert run.progress.global_step == 1
+    while not run.progress.window["updates"]:
+        do_update(run, [batch])
+    assert run.progress.skipped_in_row == 0
+    assert run.progress.global_step == run.progress.skipped + 1
 
 
 def test_evaluating_switches_dropout_off_and_brings_the_mode_back(tmp_path):
@@ -261,8 +270,8 @@ def assert_same_run(one, other, epoch):
     a, b = (checkpoint.load(get_weights_file_path(config, epoch)) for config in (one, other))
     for name, weight in a["model"].items():
         assert torch.equal(weight, b["model"][name]), name
-    for key, state in a["optimizer"]["state"].items():
-        assert all(map(torch.equal, state.values(), b["optimizer"]["state"][key].values()))
+    for key, state in a["optimizer"].items():
+        assert all(map(torch.equal, state.values(), b["optimizer"][key].values()))
     for key in ("epoch", "batch", "global_step", "window", "history"):
         assert a[key] == b[key], key
     shown = [curves(config.experiment_name) for config in (one, other)]
@@ -351,15 +360,16 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again_in_its_own_curves
     assert shown["config/text_summary"] == [(0, None)]
 
 
-def test_validation_that_fails_loses_nothing_and_is_done_at_the_next_start(tmp_path, monkeypatch):
-    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+def test_validation_that_fails_is_told_and_done_at_the_next_start(tmp_path, monkeypatch, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2)
     with monkeypatch.context() as patch:
         patch.setattr(train, "run_validation", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train_model(config)
-    assert checkpoint.load(get_weights_file_path(config, 0))["history"] == []
+        train_model(config)
+    out = capsys.readouterr().out
+    assert "validation 00 failed at update" in out and "ZeroDivisionError: division" in out
+    assert checkpoint.load(get_weights_file_path(config, 1))["history"] == []
     train_model(config)
-    assert len(checkpoint.load(get_weights_file_path(config, 0))["history"]) == 1
+    assert len(checkpoint.load(get_weights_file_path(config, 1))["history"]) == 1
 
 
 def test_a_finished_run_says_so_and_changes_nothing(tmp_path, capsys):
@@ -407,11 +417,12 @@ def test_the_best_is_by_the_score_that_is_monitored():
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch):
-    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2, log_every=100)
+    source = write_number_pairs(tmp_path, count=600)
+    config = small_config(source, num_epochs=2, log_every=100)
     train_model(replace(config, num_epochs=1))
     before = get_weights_file_path(config, 0).read_bytes()
-    monkeypatch.setattr(train, "target_loss", lambda logits, *_: logits.sum() * math.nan)
-    with pytest.raises(ArithmeticError, match="not finite at update .*lr"):
+    monkeypatch.setattr("update.target_loss", lambda logits, *_: logits.sum() * math.nan)
+    with pytest.raises(ArithmeticError, match="10 updates in a row, up to update .*lr"):
         train_model(config)
     assert get_weights_file_path(config, 0).read_bytes() == before
     assert not get_weights_file_path(config, 1).exists()
@@ -463,7 +474,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(two_epochs, cap
     assert "tmodel_01.pt is damaged" in out and "going on from train_weights/tmodel_00.pt" in out
     again = checkpoint.load(newest)["model"]
     assert all(torch.equal(weights[name], again[name]) for name in weights)
-    for path in get_weights_folder(two_epochs).glob("tmodel_0*.pt"):
+    for path in get_weights_folder(two_epochs).glob("tmodel_*.pt"):
         path.write_bytes(b"")
     with pytest.raises(ValueError, match="no checkpoint in train_weights can be read"):
         train_model(two_epochs)
@@ -488,7 +499,9 @@ def test_another_run_than_the_checkpoints_is_refused_by_name(two_epochs, changes
 
 def test_other_pairs_than_the_checkpoints_are_refused(two_epochs, tmp_path):
     write_number_pairs(tmp_path, count=60, seed=9)
-    with pytest.raises(ValueError, match="run on other training pairs.*--model_folder"):
+    with pytest.raises(
+        ValueError, match="training pairs: the checkpoint says .*you say .*--model_folder"
+    ):
         train_model(replace(two_epochs, num_epochs=3))
 
 
@@ -497,7 +510,7 @@ def test_other_validation_pairs_than_the_checkpoints_are_refused(tmp_path):
     config = small_config(source, validsource=valid, num_epochs=1)
     train_model(config)
     write_number_pairs(tmp_path, "valid", count=40, seed=9)
-    with pytest.raises(ValueError, match="run on other validation pairs"):
+    with pytest.raises(ValueError, match="validation pairs: the checkpoint says .*valid with hash"):
         train_model(replace(config, num_epochs=2))
 
 
@@ -560,7 +573,7 @@ def test_tokenizer_files_that_no_run_wrote_are_the_users(tmp_path, capsys):
     config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
     own = build_tokenizer(["one two three"], "word", 50, 1)
     path = get_weights_folder(config) / "tokenizer_en.json"
-    store_tokenizer(own, path)
+    checkpoint.write_file(path, lambda file: file.write(own.to_json().encode()))
     train_model(config)
     assert path.read_text("utf-8") == own.to_json()
     assert checkpoint.load(get_weights_file_path(config, 0))["tokenizer_src"] == own.to_json()
@@ -710,7 +723,7 @@ def first_batch(run, indices=(0, 1, 2)):
 def test_each_update_is_done_at_its_own_rate(tmp_path):
     run = make_run(tmp_path, lr=1e-2, warmup=3)
     for step in range(1, 6):
-        train_update(run, [first_batch(run)])
+        do_update(run, [first_batch(run)])
         assert run.optimizer.param_groups[0]["lr"] == learning_rate(step, run.config)
 
 
@@ -720,7 +733,7 @@ def test_an_update_descends_the_smoothed_loss(tmp_path):
     with torch.no_grad():
         logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
         expected = target_loss(logits, batch.tgt_out, run.pad_id, 0.3).item()
-    train_update(run, [batch])
+    do_update(run, [batch])
     assert float(run.progress.window["loss"]) == pytest.approx(expected, rel=1e-5)
 
 
@@ -728,7 +741,7 @@ def test_no_two_updates_drop_the_same(tmp_path):
     run = make_run(tmp_path, dropout=0.5, lr=1e-30)
     losses = []
     for _ in range(3):
-        train_update(run, [first_batch(run)])
+        do_update(run, [first_batch(run)])
         losses.append(float(run.progress.window["loss"]))
         run.progress.window = Progress().window
     assert len(set(losses)) == 3
@@ -741,7 +754,7 @@ def test_an_update_multiplies_in_the_asked_precision(tmp_path, precision, dtype)
     run = make_run(tmp_path, precision=precision)
     seen = set()
     run.model.projection.register_forward_hook(lambda _, __, logits: seen.add(logits.dtype))
-    train_update(run, [first_batch(run)])
+    do_update(run, [first_batch(run)])
     assert seen == {dtype}
     assert {parameter.dtype for parameter in run.model.parameters()} == {torch.float32}
 
@@ -753,11 +766,11 @@ def test_a_point_of_the_curves_is_the_mean_since_the_last_by_tokens_and_updates(
     windows = []
     for batch in batches:
         run.progress.window = Progress().window
-        train_update(run, [batch])
+        do_update(run, [batch])
         windows.append(run.progress.window)
     run.progress.window = Progress().window
     for batch in batches:
-        train_update(run, [batch])
+        do_update(run, [batch])
     log_window(run, 1.0)
     run.curves.close()
     row = run.progress.train_row
@@ -852,11 +865,12 @@ def test_the_test_set_is_scored_by_the_best_weights(tmp_path, capsys, monkeypatc
 def test_the_scale_of_fp16_is_kept_in_the_checkpoint(tmp_path):
     run = make_run(tmp_path)
     run.curves = Curves("runs/x", 0)
+    do_update(run, [first_batch(run)])
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**7)
     run.scaler.scale(torch.zeros(()))  # it has no scale before its first use
     run.save(Path("t.pt"))
     run.scaler = torch.amp.GradScaler("cpu")
-    run.restore(checkpoint.load(Path("t.pt")))
+    run.restore(Path("t.pt"), checkpoint.load(Path("t.pt")))
     assert run.scaler.get_scale() == 2.0**7
 
 
@@ -873,15 +887,19 @@ def test_an_fp16_gradient_is_clipped_at_its_real_size(tmp_path):
 def test_the_first_signal_is_noted_and_the_second_ends_the_process():
     before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
     for signum in (signal.SIGINT, signal.SIGTERM):
+        name = signal.Signals(signum).name
         with Interrupt() as interrupt:
-            interrupt.check()
-            assert signal.getsignal(signum) not in (signal.SIG_DFL, *before)
-            signal.raise_signal(signum)
-            with pytest.raises(Interrupted, match=signal.Signals(signum).name):
+            with pytest.raises(Interrupted, match=name), interrupt.postponed():
                 interrupt.check()
+                assert signal.getsignal(signum) not in (signal.SIG_DFL, *before)
+                signal.raise_signal(signum)
+                with pytest.raises(Interrupted, match=name):
+                    interrupt.check()
             for each in (signal.SIGINT, signal.SIGTERM):
                 assert signal.getsignal(each) is signal.SIG_DFL
         assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+        with pytest.raises(Interrupted, match=name), Interrupt():
+            signal.raise_signal(signum)  # nothing is under way that could be lost
 
 
 @pytest.mark.parametrize("preload", ["best", "00", "train_weights/tmodel_00.pt"])
@@ -1019,9 +1037,9 @@ def test_validation_comes_every_so_many_updates_and_at_the_end_of_an_epoch(tmp_p
 
 
 def test_a_loss_that_is_not_a_number_is_not_saved_inside_an_epoch(tmp_path, monkeypatch):
-    source = write_number_pairs(tmp_path, count=200)
-    config = small_config(source, num_epochs=1, save_every=1, log_every=1000)
-    monkeypatch.setattr(train, "target_loss", lambda logits, *_: logits.sum() * math.nan)
+    source = write_number_pairs(tmp_path, count=600)
+    config = small_config(source, num_epochs=1, save_every=9, log_every=1000, max_bad_updates=9)
+    monkeypatch.setattr("update.target_loss", lambda logits, *_: logits.sum() * math.nan)
     with pytest.raises(ArithmeticError, match="not finite"):
         train_model(config)
     assert not list(get_weights_folder(config).glob("*.pt"))

@@ -1,0 +1,56 @@
+"""Ending a run on SIGINT or SIGTERM."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Interrupted(BaseException):
+    """A signal ends the run. Like KeyboardInterrupt no Exception, so that nothing swallows it."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+
+
+class Interrupt:
+    """Raises Interrupted on the first SIGINT or SIGTERM within a `with` block.
+
+    Inside `postponed` it waits for the next `check`. A second signal ends the process at once.
+    """
+
+    def __init__(self) -> None:
+        self.signum: int | None = None
+        self.is_postponed = False
+
+    def __enter__(self) -> "Interrupt":
+        self.before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        for signum, handler in self.before.items():
+            signal.signal(signum, handler)
+        if isinstance(error, Exception) and not self.is_postponed:
+            self.check()  # a library may have made another error of it
+
+    @contextmanager
+    def postponed(self) -> Iterator[None]:
+        self.check()  # Python drops what is raised while it deletes an object
+        self.is_postponed = True
+        yield
+        self.is_postponed = False
+        self.check()
+
+    def check(self) -> None:
+        if self.signum is not None:
+            raise Interrupted(self.signum)
+
+    def _note(self, signum: int, frame: object) -> None:
+        for each in self.before:
+            signal.signal(each, signal.SIG_DFL)
+        self.signum = signum
+        if not self.is_postponed:
+            raise Interrupted(signum)
+        # Not by print, which the signal may have come into the middle of.
+        os.write(2, b"\nstopping after this step; once more stops at once\n")

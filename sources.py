@@ -1,0 +1,318 @@
+"""Where raw pairs come from: text files, JSON lines, tables, hub sets, the phrasebook.
+
+The `datasets` library is imported only inside the functions that load, because it takes seconds.
+"""
+
+import codecs
+import gzip
+import hashlib
+import json
+import os
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import phrasebook
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+HUB_OWNERS = {"opus_books": "Helsinki-NLP", "opus-100": "Helsinki-NLP", "wmt14": "wmt"}
+FILE_BUILDERS = {
+    ".jsonl": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
+}  # fmt: skip
+WAYS_ON = (
+    "train on the built-in phrasebook (python train.py demo), "
+    "or on your own files (--datasource data/train for data/train.en and data/train.it)"
+)
+# No sentence is longer; what is, in characters, is dropped before it can take all memory.
+MAX_CHARS = 20_000
+_MAX_BYTES = 4 * MAX_CHARS + 4  # of them in UTF-8
+# The library's cache knows our functions by name only; with this it also sees them change.
+CODE_VERSION = hashlib.sha256(
+    b"".join(
+        Path(__file__).with_name(room).read_bytes()
+        for room in ("sources.py", "phrasebook.py", "morphology.py", "lexicon.py")
+    )
+).hexdigest()
+
+
+def find_rows(source: str, lang_src: str, lang_tgt: str, split: str) -> "tuple[Dataset, str]":
+    """Return the rows of a source as they are, and a note on where they were found.
+
+    Raises ValueError or FileNotFoundError for what a user can mend, or DatasetGenerationError.
+    """
+    path = Path(source)
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    if source == "phrasebook":
+        return _phrasebook_pairs(lang_src, lang_tgt, split), ""
+    if path.is_file():
+        if suffix not in FILE_BUILDERS:
+            known = " ".join(FILE_BUILDERS)
+            raise ValueError(
+                f"{source} is not one of {known}; for two text files name their common "
+                f"prefix: {path.with_suffix('')} for {path.with_suffix('')}.{lang_src} and "
+                f"{path.with_suffix('')}.{lang_tgt}"
+            )
+        return _file_pairs(path, suffix, lang_src, lang_tgt), ""
+    texts = [_text_file(source, lang) for lang in (lang_src, lang_tgt)]
+    if all(texts):
+        return _text_pairs(*texts), ""
+    if any(texts):
+        there = texts[0] or texts[1]
+        missing = lang_tgt if texts[0] else lang_src
+        raise FileNotFoundError(f"{there} is there, but {source}.{missing} is not")
+    if path.is_dir() or suffix in FILE_BUILDERS or source.startswith((".", "/", "~")):
+        if not path.is_dir():
+            raise FileNotFoundError(f"{source} is not there, nor {source}.{lang_src}")
+        return _hub_pairs(source, lang_src, lang_tgt)
+    if source.count("/") > 1 or (path.parent.is_dir() and path.parent != Path(".")):
+        raise FileNotFoundError(
+            f"neither {source} nor {source}.{lang_src} and {source}.{lang_tgt} are there"
+        )
+    owner = HUB_OWNERS.get(source)
+    return _hub_pairs(f"{owner}/{source}" if owner else source, lang_src, lang_tgt)
+
+
+def _phrasebook_pairs(lang_src: str, lang_tgt: str, split: str) -> "Dataset":
+    from datasets import Dataset
+
+    if {lang_src, lang_tgt} != set(phrasebook.LANGUAGES):
+        raise ValueError(f"the phrasebook has en and it, not {lang_src} and {lang_tgt}")
+    return Dataset.from_generator(
+        _yield_phrasebook, gen_kwargs={"split": split, "version": CODE_VERSION}
+    )
+
+
+def _yield_phrasebook(split: str, version: str) -> Iterator[dict[str, str]]:
+    for en, it in phrasebook.write_pairs(split):
+        yield {"en": en, "it": it}
+
+
+def _text_file(prefix: str, lang: str) -> Path | None:
+    for path in (Path(f"{prefix}.{lang}"), Path(f"{prefix}.{lang}.gz")):
+        if path.is_file():
+            return path
+    return None
+
+
+def _text_pairs(src_path: Path, tgt_path: Path) -> "Dataset":
+    from datasets import Dataset
+
+    lines = [sum(1 for _ in read_lines(path)) for path in (src_path, tgt_path)]
+    if lines[0] != lines[1]:
+        raise ValueError(
+            f"{src_path} has {lines[0]:,} lines and {tgt_path} has {lines[1]:,}: "
+            "line by line they must be translations of each other"
+        )
+    if not lines[0]:
+        raise ValueError(f"{src_path} and {tgt_path} are empty")
+    return Dataset.from_generator(
+        _yield_lines,
+        gen_kwargs={
+            "src_path": str(src_path.resolve()),
+            "tgt_path": str(tgt_path.resolve()),
+            "version": _version(src_path, tgt_path),
+        },
+    )
+
+
+def _yield_lines(src_path: str, tgt_path: str, version: str) -> Iterator[dict[str, str]]:
+    lines = zip(read_lines(Path(src_path)), read_lines(Path(tgt_path)), strict=True)
+    for src_text, tgt_text in lines:
+        yield {"src_text": src_text, "tgt_text": tgt_text}
+
+
+def _version(*paths: Path) -> str:
+    # The library reuses what it made for the same arguments, so they tell the files' state.
+    return CODE_VERSION + str([(p.stat().st_mtime_ns, p.stat().st_size) for p in paths])
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file, also a .gz, without their ends.
+
+    A line ends at "\\n" alone: other separators occur inside real sentences. Of one longer than
+    MAX_CHARS comes a part that is longer, too, so that memory stays bounded. Raises ValueError with
+    file, line and byte.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(path, "rb") as file:
+            while line := file.readline(_MAX_BYTES):
+                number += 1
+                rest = line
+                while len(rest) == _MAX_BYTES and not rest.endswith(b"\n"):
+                    rest = file.readline(_MAX_BYTES)
+                is_cut = rest is not line
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                text = line.decode("utf-8", "ignore" if is_cut else "strict")
+                yield text.removesuffix("\n")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{path}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8"
+        ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole gzip file: {error}") from None
+
+
+def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str) -> "Dataset":
+    from datasets import Dataset, load_dataset
+
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty")
+    if suffix == ".jsonl":
+        return Dataset.from_generator(
+            _yield_json_lines,
+            gen_kwargs={
+                "path": str(path.resolve()),
+                "langs": (lang_src, lang_tgt),
+                "version": _version(path),
+            },
+        )
+    options = {}
+    if suffix in (".csv", ".tsv"):
+        # "NA" and "null" are words here; and quotation marks in .tsv are part of the sentence.
+        options = {"keep_default_na": False}
+        if suffix == ".tsv":
+            options |= {"sep": "\t", "quoting": 3}
+    try:
+        return load_dataset(
+            FILE_BUILDERS[suffix], data_files=str(path.resolve()), split="train", **options
+        )
+    except Exception as error:  # the builders raise whatever their parsers raise
+        raise ValueError(f"{path} cannot be read: {last_line(error)}") from None
+
+
+def _yield_json_lines(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:
+    first, seen = "", set()
+    for number, line in enumerate(read_lines(Path(path)), start=1):
+        if len(line) > MAX_CHARS:  # dropped and counted with other texts of that length
+            yield {"src_text": line, "tgt_text": line}
+        elif line.strip():
+            first = first or line
+            texts = _texts_of_json(line, f"{path}, line {number}")
+            seen.update(texts)
+            yield {"src_text": texts.get(langs[0], ""), "tgt_text": texts.get(langs[1], "")}
+    missing = [lang for lang in langs if lang not in seen]
+    if missing and first:
+        raise ValueError(
+            f"no line of {path} has a {missing[0]}, in translation or beside it; the first is "
+            f"{first[:200]}"
+        )
+
+
+def _texts_of_json(line: str, place: str) -> dict[str, str]:
+    """Return the texts of a line by language; other fields come along where they are text."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place}, is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{place}, is a JSON {type(row).__name__}, not an object")
+    translation = row.pop("translation", None)
+    if not isinstance(translation, (dict, type(None))):
+        raise ValueError(f"{place}: translation must hold a text a language, not {translation!r}")
+    # JSON can hold halves of characters, which no text can.
+    return {
+        lang: str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for lang, text in (row | (translation or {})).items()
+        if isinstance(text, (str, int, float)) and not isinstance(text, bool)
+    }
+
+
+def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]":
+    """Load a hub set, or a folder laid out like one, under either order of the languages."""
+    from datasets import get_dataset_config_names, load_dataset
+    from datasets.exceptions import DataFilesNotFoundError, DatasetNotFoundError
+    from huggingface_hub import constants
+
+    offline = not Path(name).is_dir() and not _hub_answers()
+    if offline:
+        # Straight to the cache: the library would try again for half a minute.
+        constants.HF_HUB_OFFLINE = True
+    try:
+        wanted = [f"{lang_src}-{lang_tgt}", f"{lang_tgt}-{lang_src}", "default"]
+        if offline:
+            return _cached_hub_pairs(name, wanted[:2])
+        configs = get_dataset_config_names(name)
+        config = next((c for c in wanted if c in configs), None)
+        if config is None:
+            raise ValueError(
+                f"{name} has no pair {lang_src}-{lang_tgt} nor {lang_tgt}-{lang_src}; "
+                f"it has {', '.join(configs)}"
+            )
+        return load_dataset(name, config, split="train"), f" of {config}"
+    except DatasetNotFoundError:
+        raise ValueError(
+            f"{name} is neither a file, a folder nor a set on the hub; {WAYS_ON}"
+        ) from None
+    except DataFilesNotFoundError:
+        raise ValueError(
+            f"the folder {name} is not laid out like a hub set; for text files name their "
+            f"prefix: {name}/train for {name}/train.{lang_src} and {name}/train.{lang_tgt}"
+        ) from None
+    except ConnectionError:
+        raise ValueError(
+            f"{name} is not on this disk, nor in the cache of the dataset hub, and the hub cannot "
+            f"be reached; {WAYS_ON}"
+        ) from None
+    except RuntimeError as error:
+        if "script" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} needs a loading script, which the datasets library no longer runs; {WAYS_ON}"
+        ) from None
+
+
+def _cached_hub_pairs(name: str, configs: list[str]) -> "tuple[Dataset, str]":
+    """Load a hub set from the cache, which cannot list the pairs that it holds."""
+    from datasets import load_dataset
+
+    for config in sorted(configs):  # the hub's names have the languages in alphabetical order
+        try:
+            return load_dataset(name, config, split="train"), f" of {config}"
+        except ValueError:  # another pair of this set is cached
+            continue
+    raise ConnectionError
+
+
+def _hub_answers() -> bool:
+    if os.environ.get("HF_HUB_OFFLINE") or os.environ.get("HF_DATASETS_OFFLINE"):
+        return False
+    try:
+        urllib.request.urlopen(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout=5)
+    except urllib.error.HTTPError:
+        return True  # it answered
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def checked_cache() -> Iterator[None]:
+    """Say what to do about a cut file in the cache of the `datasets` library, by ValueError."""
+    from datasets import config
+    from pyarrow import ArrowInvalid
+
+    try:
+        yield
+    except (ArrowInvalid, OSError) as error:
+        if not isinstance(error, ArrowInvalid) and (type(error) is not OSError or error.errno):
+            raise  # Arrow's own have no number
+        raise ValueError(
+            f"a file in the cache of the datasets library is damaged ({error}); delete "
+            f"{config.HF_DATASETS_CACHE}, and it is made again"
+        ) from None
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of what a library's error says, or of the error inside it."""
+    cause = error.__cause__ or error
+    return (str(cause).strip() or type(cause).__name__).splitlines()[-1]

@@ -1,0 +1,18 @@
+"""A run that is stopped at random instants of every phase ends as one that never was."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+STOPS = 16  # two a phase; more by hand
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_a_run_stopped_at_random_instants_ends_as_one_never_stopped(kind):
+    script = [sys.executable, str(ROOT / "tests" / "stops.py"), kind]
+    process = subprocess.run([*script, "--stops", str(STOPS)], capture_output=True, text=True)
+    print(process.stdout)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert f"{STOPS} stops hit: " in process.stdout and "all equal" in process.stdout

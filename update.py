@@ -1,0 +1,123 @@
+"""One optimizer update: its rate, its seed, its gradient, and what happens when that is bad."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from config import Config
+from dataset import Batch
+from device import is_out_of_memory
+from run import Run, Update
+from validation import target_loss
+
+
+def learning_rate(step: int, config: Config) -> float:
+    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`)."""
+    return config.lr * min(step / config.warmup, math.sqrt(config.warmup / step))
+
+
+def seed_update(seed: int, step: int, rank: int = 0) -> None:
+    """Seed dropout for one update, so that a resumed run draws what the first would have."""
+    state = np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)
+    torch.manual_seed(int(state[0]))
+
+
+def train_update(run: Run, batches: list[Batch]) -> None:
+    """Do one update by the mean loss per real target token over all its batches.
+
+    It is left out, but counted, when its loss or gradient is not finite; the device decides that,
+    so that nothing waits for it. `settle_updates` tells afterwards.
+    """
+    config, optimizer, scaler = run.config, run.optimizer, run.scaler
+    step = run.progress.global_step + 1
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(step, config)
+
+    loss = accumulate_gradient(run, batches)
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
+    # The fused Adam leaves weights and its own state as they are where this is 1.
+    optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+
+    pairs = [index for batch in batches for index in batch.indices]
+    run.unread.append(Update(step, loss, norm, sum(batch.tokens for batch in batches), pairs))
+    run.progress.global_step = step
+
+
+def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
+    """Add up the gradient of the mean loss per real target token; returns the summed loss.
+
+    When memory does not suffice, the largest batch is cut in two and all is done again: the
+    gradient is the same. Raises MemoryError when that batch is a single pair.
+    """
+    config, device, precision = run.config, run.device, run.precision
+    seed_update(config.seed, run.progress.global_step + 1)
+    tokens = sum(batch.tokens for batch in batches)
+    total = torch.zeros((), device=device)
+    try:
+        for batch in batches:
+            with torch.autocast(device.type, precision, enabled=precision != torch.float32):
+                logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
+                loss = target_loss(logits, batch.tgt_out, run.pad_id, config.label_smoothing)
+            run.scaler.scale(loss / tokens).backward()
+            total += loss.detach()
+        return total
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+    # Only here, as the exception holds what was computed.
+    run.optimizer.zero_grad(set_to_none=True)
+    largest = max(batches, key=lambda batch: batch.src.numel() + batch.tgt_in.numel())
+    size = len(largest.indices)
+    if size == 1:
+        raise MemoryError(
+            f"a single pair of {largest.src.shape[1]} and {largest.tgt_in.shape[1]} tokens does "
+            f"not fit into the memory of {device}: lower --seq_len ({config.seq_len}), which drops "
+            f"such pairs, or the model's size; --batch_tokens ({config.batch_tokens}) cannot help"
+        )
+    if not run.has_cut_batches:
+        tqdm.write(
+            f"{device} has not enough memory for a batch of {size} pairs: it is cut in two, as "
+            "others may be, with the same gradient; a --batch_tokens below "
+            f"{config.batch_tokens} is faster"
+        )
+        run.has_cut_batches = True
+    halves = [half.to(device) for half in run.data.train.cut(largest)]
+    return accumulate_gradient(run, [b for b in batches if b is not largest] + halves)
+
+
+def settle_updates(run: Run) -> None:
+    """Add the numbers of the last updates to the window, and report those that were left out.
+
+    Waits for the device. Raises ArithmeticError when `max_bad_updates` in a row were left out.
+    """
+    config, progress, updates = run.config, run.progress, run.unread
+    if not updates:
+        return
+    numbers = torch.stack([torch.stack([each.loss, each.norm]) for each in updates]).tolist()
+    run.unread = []
+    for update, (loss, norm) in zip(updates, numbers, strict=True):
+        if math.isfinite(loss) and math.isfinite(norm):
+            progress.skipped_in_row = 0
+            progress.add(loss, norm, update.tokens)
+            continue
+        progress.skipped += 1
+        progress.skipped_in_row += 1
+        rate = learning_rate(update.step, config)
+        tqdm.write(
+            f"update {update.step} is left out ({progress.skipped} so far): loss {loss}, gradient "
+            f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, update.pairs))}"
+        )
+        if progress.skipped_in_row >= config.max_bad_updates:
+            raise ArithmeticError(
+                f"{progress.skipped_in_row} updates in a row, up to update {update.step} (lr "
+                f"{rate:.2g}), had a loss or a gradient that is not finite: stopped, and nothing "
+                "of them is saved; go on from the last checkpoint, if any, with a lower --lr or a "
+                "longer --warmup, or raise --max_bad_updates"
+            )
