@@ -118,7 +118,8 @@ def load_weights(model: nn.Module, state: dict, path: Path) -> None:
 def prune(paths: Iterable[Path]) -> None:
     """Delete checkpoints that newer ones replace."""
     for path in paths:
-        path.unlink(missing_ok=True)
+        if not path.is_dir():  # under a checkpoint's name, but not ours
+            path.unlink(missing_ok=True)
 
 
 def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
@@ -148,11 +149,20 @@ def _check_keys(state: object, path: Path) -> None:
 
 
 def _fits(value: object, kind: type) -> bool:
-    """Tell whether a value is of a kind such as `dict[str, float]`; numbers must be finite."""
+    """Tell whether a value is of a kind such as `dict[str, float]`; numbers must be finite.
+
+    `object` stands for any single plain value.
+    """
+    if kind is object:
+        return value is None or isinstance(value, (str, bool)) or _fits(value, float)
     if kind is float:
-        return type(value) in (int, float) and math.isfinite(value)
+        is_finite = type(value) is float and math.isfinite(value)
+        return is_finite or (type(value) is int and abs(value) < 2**63)
     if kind is int:
-        return type(value) is int and value >= 0
+        return type(value) is int and 0 <= value < 2**63
+    if kind is Tensor:  # an ordinary one, with its numbers at hand
+        is_plain = isinstance(value, Tensor) and not value.is_nested
+        return is_plain and value.layout == torch.strided and value.device.type == "cpu"
     if not isinstance(value, get_origin(kind) or kind):
         return False
     if isinstance(value, dict) and get_args(kind):

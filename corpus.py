@@ -43,6 +43,8 @@ def load_pairs(source: str, lang_src: str, lang_tgt: str, split: str = "train") 
             desc="cleaning",
         )
     except DatasetGenerationError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
         raise ValueError(f"{source} cannot be read: {last_line(error)}") from None
     dropped = len(rows) - len(pairs)
     too_long = _count_long(rows, lang_src, lang_tgt) if dropped else 0
@@ -98,7 +100,11 @@ def _raw_pairs(batch: dict[str, list], lang_src: str, lang_tgt: str) -> Iterator
         _column(batch, "src_text", lang_src), _column(batch, "tgt_text", lang_tgt), strict=True
     )
     for pair in sides:
-        yield tuple("" if text is None else str(text) for text in pair)
+        yield tuple(str(text) if _is_text(text) else "" for text in pair)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
 def _column(batch: dict[str, list], name: str, lang: str) -> list:
@@ -107,8 +113,9 @@ def _column(batch: dict[str, list], name: str, lang: str) -> list:
         if key in batch:
             return batch[key]
     if "translation" in batch:
-        if any(isinstance(row, str) for row in batch["translation"]):
-            raise ValueError("the column translation holds text; it must hold a text a language")
+        for row in batch["translation"]:
+            if not isinstance(row, (dict, type(None))):
+                raise ValueError(f"translation must hold a text a language, not {str(row)[:80]!r}")
         return [(row or {}).get(lang) for row in batch["translation"]]
     raise ValueError(f"no column translation or {lang}; the columns are {', '.join(batch)}")
 

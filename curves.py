@@ -1,5 +1,6 @@
 """A run's TensorBoard events: curves, sample translations and the configuration."""
 
+import errno
 import itertools
 import re
 import threading
@@ -35,7 +36,12 @@ class Curves:
         while any(Path(log_dir).glob(f"events.out.tfevents.{int(time.time())}.*")):
             time.sleep(0.05)
         threading.excepthook = _leave_to_writer
-        self.writer = SummaryWriter(log_dir, purge_step=first_step)
+        try:
+            self.writer = SummaryWriter(log_dir, purge_step=first_step)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            self._give_up(error)
 
     def add_row(self, row: dict) -> None:
         """Add a row's scores, whose names hold a slash, at its `step`."""
@@ -61,16 +67,25 @@ class Curves:
         try:
             getattr(self.writer, name)(*arguments)
         except OSError as error:
-            self.writer = None
-            tqdm.write(f"the curves cannot be written ({error}): training goes on without them")
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.writer = None
+        tqdm.write(f"the curves cannot be written ({error}): training goes on without them")
 
 
 def new_log_dir(experiment_name: str) -> str:
-    """Return experiment_name, or with a number added where another run has that folder."""
+    """Make the folder experiment_name, or with a number added where another run has it."""
     names = itertools.chain(
         [experiment_name], (f"{experiment_name}_{number}" for number in itertools.count(2))
     )
-    return next(name for name in names if not Path(name).exists())
+    for name in names:
+        try:
+            Path(name).mkdir(parents=True)
+            return name
+        except FileExistsError:
+            if not Path(name).is_dir():
+                raise
 
 
 def is_log_dir(log_dir: str, experiment_name: str) -> bool:

@@ -269,6 +269,7 @@ def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = 
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
     else:
         tokenizers = get_saved_tokenizers(state)
+        check_same_tokenizers(config, tokenizers)
     data = RunData(
         BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training"),
         BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation"),
@@ -281,6 +282,18 @@ def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = 
     if state is not None:
         check_same_pairs(state, config, data)
     return data
+
+
+def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
+    """Raise ValueError if the user's own tokenizer files are others than a checkpoint's."""
+    for path, tokenizer in zip(tokenizer_paths(config), saved, strict=False):
+        is_own = path.parent != get_weights_folder(config)
+        if is_own and path.is_file() and load_tokenizer(path).to_json() != tokenizer.to_json():
+            raise ValueError(
+                f"tokenizer_file: the checkpoint has another tokenizer, of {tokenizer.size} "
+                f"entries, than {path}, of {load_tokenizer(path).size}; --model_folder NAME "
+                "starts a new run"
+            )
 
 
 def check_same_pairs(state: dict, config: Config, data: RunData) -> None:
@@ -339,7 +352,7 @@ def tokenizers_to_build(config: Config, made_by_us: Sequence[str]) -> list[Path]
             try:
                 json.loads(path.read_bytes())
                 continue
-            except ValueError:
+            except (ValueError, RecursionError):
                 print(f"{path} is cut off or damaged, and no checkpoint needs it: it is built anew")
         paths.append(path)
     return paths

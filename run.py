@@ -108,7 +108,18 @@ class Run:
         return self.data.train.tokenizer_tgt.pad_id
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint and delete those that it replaces; curves are on disk before it is."""
+        """Write a checkpoint and delete those that it replaces; curves are on disk before it is.
+
+        Raises ArithmeticError for weights that are not finite. While updates are left out nothing
+        is deleted, as the weights before them may be why.
+        """
+        for name, weight in self.model.state_dict().items():
+            if not weight.isfinite().all():
+                raise ArithmeticError(
+                    f"the weights of {name} are not finite after update "
+                    f"{self.progress.global_step}, and are not saved: go on from the last "
+                    "checkpoint, if any, with a lower --lr"
+                )
         self.curves.flush()
         state = {
             "format": checkpoint.FORMAT,
@@ -124,13 +135,16 @@ class Run:
         }
         checkpoint.save(path, state)
         get_attempt_path(self.config).unlink(missing_ok=True)
-        checkpoint.prune(obsolete_weights_file_paths(self.config))
+        if not self.progress.skipped_in_row:
+            checkpoint.prune(obsolete_weights_file_paths(self.config))
 
     def restore(self, path: Path, state: dict) -> None:
         """Take over a training state read from path; ValueError where it does not fit."""
         checkpoint.load_weights(self.model, state, path)
         self._restore_optimizer(path, state["optimizer"])
         if self.scaler.is_enabled() and state["scaler"]:
+            if state["scaler"].keys() != self.scaler.state_dict().keys():
+                raise ValueError(f"the checkpoint {path} has a gradient scaler of another kind")
             self.scaler.load_state_dict(state["scaler"])
         progress = Progress(**{key: state[key] for key in asdict(self.progress)})
         needed = {"step", "epoch", self.config.monitor}
@@ -152,7 +166,11 @@ class Run:
                 expected[f"{number}.{name}"] = torch.zeros(()) if name == "step" else weight
         for number, row in moments.items():
             found |= {f"{number}.{name}": tensor for name, tensor in row.items()}
-        checkpoint.check_tensors(found, expected, f"the optimizer of the checkpoint {path}")
+        name = f"the optimizer of the checkpoint {path}"
+        checkpoint.check_tensors(found, expected, name)
+        for key, tensor in found.items():
+            if not key.endswith("exp_avg") and (tensor < 0).any():
+                raise ValueError(f"{name} holds numbers below 0, in {key}")
         self.optimizer.load_state_dict({**state, "state": moments})
 
 
@@ -270,7 +288,7 @@ def read_attempt(config: Config) -> dict:
     try:
         note = json.loads(get_attempt_path(config).read_text(encoding="utf-8"))
         return {"log_dir": str(note["log_dir"]), "tokenizers": list(note["tokenizers"])}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return {"log_dir": "", "tokenizers": []}
 
 

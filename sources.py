@@ -4,6 +4,7 @@ The `datasets` library is imported only inside the functions that load, because 
 """
 
 import codecs
+import errno
 import gzip
 import hashlib
 import json
@@ -31,7 +32,7 @@ WAYS_ON = (
 )
 # No sentence is longer; what is, in characters, is dropped before it can take all memory.
 MAX_CHARS = 20_000
-_MAX_BYTES = 4 * MAX_CHARS + 4  # of them in UTF-8
+MAX_JSON_BYTES = 2**20  # of a line, which may hold more than a pair
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
     b"".join(
@@ -139,20 +140,26 @@ def read_lines(path: Path) -> Iterator[str]:
     MAX_CHARS comes a part that is longer, too, so that memory stays bounded. Raises ValueError with
     file, line and byte.
     """
+    for text, _ in _read_lines(path, 4 * MAX_CHARS + 4):  # bytes of so many characters in UTF-8
+        yield text
+
+
+def _read_lines(path: Path, most: int) -> Iterator[tuple[str, bool]]:
+    """Yield lines, cut after `most` bytes, and whether they were cut."""
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
         with opener(path, "rb") as file:
-            while line := file.readline(_MAX_BYTES):
+            while line := file.readline(most):
                 number += 1
                 rest = line
-                while len(rest) == _MAX_BYTES and not rest.endswith(b"\n"):
-                    rest = file.readline(_MAX_BYTES)
+                while len(rest) == most and not rest.endswith(b"\n"):
+                    rest = file.readline(most)
                 is_cut = rest is not line
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
                 text = line.decode("utf-8", "ignore" if is_cut else "strict")
-                yield text.removesuffix("\n")
+                yield text.removesuffix("\n"), is_cut
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise ValueError(
@@ -192,8 +199,9 @@ def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str) -> "Datas
 
 def _yield_json_lines(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:
     first, seen = "", set()
-    for number, line in enumerate(read_lines(Path(path)), start=1):
-        if len(line) > MAX_CHARS:  # dropped and counted with other texts of that length
+    lines = enumerate(_read_lines(Path(path), MAX_JSON_BYTES), start=1)
+    for number, (line, is_cut) in lines:
+        if is_cut:  # dropped and counted with texts of that length
             yield {"src_text": line, "tgt_text": line}
         elif line.strip():
             first = first or line
@@ -263,9 +271,11 @@ def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]"
             f"{name} is not on this disk, nor in the cache of the dataset hub, and the hub cannot "
             f"be reached; {WAYS_ON}"
         ) from None
-    except RuntimeError as error:
-        if "script" not in str(error):
-            raise
+    except (ValueError, OSError):
+        raise
+    except Exception as error:  # the library raises whatever its parsers raise
+        if not (isinstance(error, RuntimeError) and "script" in str(error)):
+            raise ValueError(f"{name} cannot be loaded: {last_line(error)}") from None
         raise ValueError(
             f"{name} needs a loading script, which the datasets library no longer runs; {WAYS_ON}"
         ) from None
@@ -304,6 +314,11 @@ def checked_cache() -> Iterator[None]:
     try:
         yield
     except (ArrowInvalid, OSError) as error:
+        if error.args[:1] in ((errno.ENOSPC,), (errno.EFBIG,), (errno.EDQUOT,)):
+            raise OSError(
+                f"the cache of the datasets library, {config.HF_DATASETS_CACHE}, cannot be "
+                f"written: {error.strerror}"
+            ) from None
         if not isinstance(error, ArrowInvalid) and (type(error) is not OSError or error.errno):
             raise  # Arrow's own have no number
         raise ValueError(

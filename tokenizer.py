@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
@@ -87,8 +88,8 @@ def tokenizer_from_json(text: str, name: str) -> Tokenizer:
     """Return the tokenizer that `to_json` wrote; ValueError says what is wrong with `name`."""
     try:
         backend = tokenizers.Tokenizer.from_str(text)
-    except Exception as error:  # the library raises plain Exception
-        raise ValueError(f"{name} is not a tokenizer file: {error}") from None
+    except BaseException as error:
+        _refuse(error, f"{name} is not a tokenizer file: {error}")
     return _checked(backend, name)
 
 
@@ -146,7 +147,18 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Return the tokenizer stored at path; FileNotFoundError or ValueError when it cannot be."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no tokenizer {path}")
-    return tokenizer_from_json(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a tokenizer file: it is not UTF-8") from None
+    return tokenizer_from_json(text, str(path))
+
+
+def _refuse(error: BaseException, message: str) -> NoReturn:
+    # The library raises plain Exception, and where it panics something that is not even that.
+    if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        raise ValueError(message) from None
+    raise error
 
 
 def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
@@ -168,11 +180,13 @@ def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
         )
     try:
         backend.encode("\U0010fffd")  # which no text has
-    except Exception as error:  # the library raises plain Exception
-        raise ValueError(f"{name} cannot encode a text with unknown words: {error}") from None
+    except BaseException as error:
+        _refuse(error, f"{name} cannot encode a text with unknown words: {error}")
     # A file from elsewhere may ask for them: sentences would be cut and padded behind our back.
     backend.no_truncation()
     backend.no_padding()
+    if getattr(backend.model, "dropout", None):  # it would never encode a text twice the same
+        backend.model.dropout = None
     # Not part of the stored file, so set on every path into the project: without it a text that
     # holds "[EOS]" would be cut there.
     backend.encode_special_tokens = True

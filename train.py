@@ -37,7 +37,7 @@ from dataset import (
     tokenizer_paths,
     tokenizers_to_build,
 )
-from device import get_device, get_precision
+from device import get_device, get_precision, is_out_of_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer, build_transformer
 from run import (
@@ -208,7 +208,7 @@ def start_run(config: Config) -> Run:
     if state is None:
         attempt = read_attempt(config)
         new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
-        log_dir = attempt["log_dir"] or new_log_dir(config.experiment_name)
+        log_dir = attempt["log_dir"]
         data = get_ds(config, None, new_tokenizers)
     else:
         saved = config_from_dict(state["config"])
@@ -217,17 +217,15 @@ def start_run(config: Config) -> Run:
         except ValueError as error:
             raise ValueError(f"{path} does not fit: {error}") from None
         same_folder = path.parent == get_weights_folder(config)
-        same_curves = (
-            same_folder
-            and saved.experiment_name == config.experiment_name
-            and is_log_dir(state["log_dir"], config.experiment_name)
-        )
-        log_dir = state["log_dir"] if same_curves else new_log_dir(config.experiment_name)
+        same_curves = same_folder and saved.experiment_name == config.experiment_name
+        log_dir = state["log_dir"] if same_curves else ""
         data = get_ds(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
 
     tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
+    if not is_log_dir(log_dir, config.experiment_name):
+        log_dir = new_log_dir(config.experiment_name)
     run = Run(
         config=config,
         model=model,
@@ -306,7 +304,7 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     """Write the curves of a run and train it to its end."""
     config, progress = run.config, run.progress
     due = progress.validation_is_due(config)
-    is_new = not Path(run.log_dir).exists()
+    is_new = not any(Path(run.log_dir).glob("events.*"))
     # What a stopped run wrote after its checkpoint is hidden, as it will be written again. Its
     # points at the checkpoint's own step are kept, unless the validation there is yet to come.
     run.curves = Curves(run.log_dir, first_step=progress.global_step + (not due))
@@ -359,14 +357,19 @@ def main() -> int:
         config = parse_arguments(sys.argv[1:])
         train_model(config)
     except Interrupted as stop:
-        but = "" if config.preload == "latest" else ", without --preload,"
-        print(f"stopped by {stop}; the same command{but} goes on from here", file=sys.stderr)
+        way_on = "the same command goes on from here"
+        if config.preload != "latest":
+            way_on = "without --preload the same command goes on from the newest checkpoint"
+        print(f"stopped by {stop}; {way_on}", file=sys.stderr)
         return 128 + stop.signum
-    except (ValueError, ArithmeticError, OSError, MemoryError) as error:
+    except (ValueError, ArithmeticError, OSError) as error:
         print(f"train.py: {error}", file=sys.stderr)
         return 1
-    except torch.OutOfMemoryError as error:
-        print(f"train.py: {str(error).splitlines()[0]}", file=sys.stderr)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        words = str(error).splitlines() or ["the machine is out of memory"]
+        print(f"train.py: {words[0]}", file=sys.stderr)
         return 1
     return 0
 

@@ -192,7 +192,8 @@ def prompt_lines(lang: str) -> Iterator[str]:
 
 def note(message: str) -> None:
     """Print to standard error, so that standard output holds translations only."""
-    tqdm.write(message, file=sys.stderr)
+    if sys.stderr is not None:
+        tqdm.write(message, file=sys.stderr)
 
 
 def main() -> int:

@@ -68,7 +68,7 @@ def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
             run.scaler.scale(loss / tokens).backward()
             total += loss.detach()
         return total
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
     # Only here, as the exception holds what was computed.

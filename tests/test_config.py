@@ -57,6 +57,7 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"N": 0}, ["N (0)"]),
         ({"batch_tokens": 100}, ["batch_tokens (100)", "seq_len (350)"]),
         ({"batch_size": 0}, ["batch_size (0)"]),
+        ({"vocab_size": 10**21}, ["vocab_size", "at most 2147483647"]),
         ({"N": 10**9}, ["N (1000000000)", "at most 1000"]),
         ({"keep_last": -2}, ["keep_last (-2)"]),
         ({"norm": "both"}, ["norm ('both')", "pre, post"]),

@@ -266,9 +266,29 @@ def test_a_cut_gzip_file_is_named(tmp_path):
         refused(prefix, "train.it.gz is not a whole gzip file")
 
 
+@pytest.mark.parametrize("row", [{"translation": ["a", "b"]}, {"translation": 5}])
+def test_a_translation_that_holds_no_languages_is_refused(tmp_path, row):
+    for name, text in (("a.json", json.dumps([row])), ("a.jsonl", json.dumps(row))):
+        (tmp_path / name).write_text(text, "utf-8")
+        refused(tmp_path / name, "translation must hold a text a language")
+
+
+def test_a_hub_folder_with_a_broken_description_is_refused(tmp_path):
+    (tmp_path / "README.md").write_text("---\nconfigs: [a: b: c\n---\n", "utf-8")
+    (tmp_path / "a.jsonl").write_text('{"en": "a", "it": "b"}\n', "utf-8")
+    refused(tmp_path, "cannot be loaded")
+
+
+def test_a_json_line_with_more_than_its_pair_keeps_the_pair(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    row = {"translation": {"en": "a", "it": "b"}, "more": "x" * 100_000}
+    path.write_text(json.dumps(row), "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [("a", "b")]
+
+
 def test_a_translation_column_of_plain_text_is_refused(tmp_path):
     (tmp_path / "pairs.csv").write_text("translation\n\"{'en': 'a'}\"\n", "utf-8")
-    refused(tmp_path / "pairs.csv", "column translation holds text")
+    refused(tmp_path / "pairs.csv", "translation must hold a text a language")
 
 
 def test_no_pair_with_text_is_refused(tmp_path):

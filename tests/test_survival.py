@@ -24,8 +24,14 @@ import checkpoint
 import curves as curves_room
 import train
 import update
-from config import get_lock_path, get_weights_file_path, get_weights_folder
+from config import (
+    get_attempt_path,
+    get_lock_path,
+    get_weights_file_path,
+    get_weights_folder,
+)
 from run import only_run
+from tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
 from train import start_run, train_model
 from update import accumulate_gradient, settle_updates, train_update
 
@@ -173,6 +179,14 @@ def test_a_folder_where_nothing_came_of_it_is_not_left(tmp_path):
     with pytest.raises(FileNotFoundError):
         train_model(small_config(str(tmp_path / "nowhere"), model_folder="./new/folder"))
     assert not Path("new").exists()
+
+
+def test_a_folder_under_an_old_checkpoints_name_stays_and_stops_nothing(one_epoch):
+    path = get_weights_file_path(one_epoch, 0)
+    path.rename("other.pt")
+    path.mkdir()
+    train_model(replace(one_epoch, num_epochs=3, keep_last=1, preload="other.pt"))
+    assert path.is_dir() and get_weights_file_path(one_epoch, 2).is_file()
 
 
 # --- Which checkpoint ---
@@ -444,6 +458,24 @@ def test_too_many_bad_updates_in_a_row_stop_the_run(tmp_path, monkeypatch):
     assert not list(get_weights_folder(config).glob("*.pt"))
 
 
+def test_nothing_is_pruned_while_updates_are_left_out(tmp_path, monkeypatch):
+    source = write_number_pairs(tmp_path, count=600)
+    config = small_config(source, num_epochs=2, save_every=1, keep_last=0, max_bad_updates=4)
+    spoil(monkeypatch, range(6, 99))
+    with pytest.raises(ArithmeticError, match="4 updates in a row"):
+        train_model(config)
+    names = sorted(path.name for path in get_weights_folder(config).glob("*.pt"))
+    assert names == ["tmodel_00_5.pt", "tmodel_00_6.pt", "tmodel_00_7.pt", "tmodel_00_8.pt"]
+
+
+def test_weights_that_are_no_numbers_are_not_saved(one_epoch):
+    before = {path.name: path.read_bytes() for path in Path("train_weights").iterdir()}
+    config = replace(one_epoch, num_epochs=2, lr=1e41, save_every=1, keep_last=0)
+    with pytest.raises(ArithmeticError, match="are not finite after update .*a lower --lr"):
+        train_model(config)
+    assert {path.name: path.read_bytes() for path in Path("train_weights").iterdir()} == before
+
+
 def test_a_validation_loss_that_is_no_number_is_a_failed_validation(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("validation.target_loss", lambda logits, *_: logits.sum() * math.nan)
     config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
@@ -530,6 +562,31 @@ def test_a_full_disk_for_curves_ends_them_and_not_the_training(tmp_path, monkeyp
     assert len(checkpoint.load(get_weights_file_path(config, 1))["history"]) == 2
 
 
+def test_a_disk_that_is_full_at_the_start_ends_the_curves_alone(tmp_path, monkeypatch, capsys):
+    def on_a_full_disk(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(curves_room, "SummaryWriter", on_a_full_disk)
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    assert "the curves cannot be written" in capsys.readouterr().out
+    assert get_weights_file_path(config, 0).exists()
+
+
+def test_an_attempt_note_cannot_send_the_curves_elsewhere(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    note = get_attempt_path(config)
+    note.parent.mkdir()
+    for text in ('{"log_dir": "../x", "tokenizers": []}', "[" * 100_000, "{}", "cut"):
+        note.write_text(text)
+        assert start_run(config).log_dir.startswith("runs/tmodel")
+
+
+def test_two_runs_that_start_together_have_a_log_folder_each(tmp_path):
+    names = [curves_room.new_log_dir("runs/x") for _ in range(3)]
+    assert names == ["runs/x", "runs/x_2", "runs/x_3"]
+
+
 def test_a_process_started_in_the_second_of_the_last_writes_after_it(tmp_path):
     first = curves_room.Curves("runs/x", 0)
     first.add_row({"step": 1, "train/loss": 1.0})
@@ -610,6 +667,12 @@ def test_training_refuses_a_checkpoint_that_does_not_fit(one_epoch, how):
     [
         ({"optimizer": {0: {"step": torch.zeros(())}}}, "the optimizer of"),
         ({"window": {"loss": 1.0}}, "has no norm in its window"),
+        ({"config": {"lang_src": ["en"]}}, "has a config that is not"),
+        ({"config": {"nested": {"a": {}}}}, "has a config that is not"),
+        ({"history": [{"step": 10**400}]}, "has a history that is not"),
+        ({"history": [{"step": math.inf}]}, "has a history that is not"),
+        ({"model": {"w": torch.zeros(2, device="meta")}}, "has a model that is not"),
+        ({"model": {"w": torch.zeros(2).to_sparse()}}, "has a model that is not"),
         ({"history": [{"step": 1}]}, "in its history"),
         ({"batch": 10**6}, "is after batch 1000000 of an epoch of"),
         ({"data": "abc"}, "training pairs: the checkpoint says .*train with hash abc, you say"),
@@ -617,8 +680,20 @@ def test_training_refuses_a_checkpoint_that_does_not_fit(one_epoch, how):
 )
 def test_training_refuses_a_position_that_cannot_be(one_epoch, changes, words):
     path = get_weights_file_path(one_epoch, 0)
-    checkpoint.save(path, {**checkpoint.load(path), **changes})
+    torch.save({**checkpoint.load(path), **changes}, path)
+    for best in get_weights_folder(one_epoch).glob("*best.pt"):
+        best.unlink()
     with pytest.raises(ValueError, match=words):
+        train_model(replace(one_epoch, num_epochs=2, preload="00"))
+
+
+@pytest.mark.parametrize("name", ["step", "exp_avg_sq"])
+def test_training_refuses_what_no_optimizer_holds(one_epoch, name):
+    path = get_weights_file_path(one_epoch, 0)
+    state = checkpoint.load(path)
+    state["optimizer"][0][name].fill_(-1.0)
+    checkpoint.save(path, state)
+    with pytest.raises(ValueError, match=f"holds numbers below 0, in 0.{name}"):
         train_model(replace(one_epoch, num_epochs=2))
 
 
@@ -659,6 +734,51 @@ def test_a_real_tokenizer_without_its_special_tokens_is_refused_by_name(
     process = run_script("train.py", *arguments, check=False)
     assert process.returncode == 1 and words in process.stderr.splitlines()[-1]
     assert name in process.stderr and not Path("train_weights").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "cannot encode|not a tokenizer"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "x.json"),
+    ],
+)
+def test_a_tokenizer_that_makes_the_library_panic_is_refused(changes, words):
+    tokenizer = build_tokenizer(["one two"], "word", 100, 1)
+    text = json.dumps({**json.loads(tokenizer.to_json()), **changes})
+    with pytest.raises(ValueError, match=words):
+        tokenizer_from_json(text, "x.json").encode("one two")
+
+
+def test_a_tokenizer_with_dropout_of_its_own_encodes_a_text_always_the_same():
+    tokenizer = build_tokenizer(["one two three four five"] * 9, "bpe", 400, 1)
+    text = json.loads(tokenizer.to_json())
+    text["model"]["dropout"] = 0.5
+    odd = tokenizer_from_json(json.dumps(text), "x.json")
+    assert all(odd.encode("three four") == tokenizer.encode("three four") for _ in range(20))
+
+
+def test_a_tokenizer_file_in_another_encoding_is_named(tmp_path):
+    (tmp_path / "x.json").write_text("{}", "utf-16")
+    with pytest.raises(ValueError, match="x.json is not a tokenizer file: it is not UTF-8"):
+        load_tokenizer(tmp_path / "x.json")
+
+
+def test_other_tokenizers_of_the_users_than_the_checkpoints_are_refused(tmp_path):
+    own = tmp_path / "own_en.json", tmp_path / "own_it.json"
+    for path, text in zip(own, ("one two three", "uno due"), strict=True):
+        path.write_text(build_tokenizer([text], "word", 50, 1).to_json(), "utf-8")
+    config = small_config(
+        write_number_pairs(tmp_path, count=60),
+        num_epochs=1,
+        tokenizer_file=str(tmp_path / "own_{0}.json"),
+    )
+    train_model(config)
+    own[0].write_bytes(own[1].read_bytes())
+    with pytest.raises(ValueError, match="tokenizer_file: .* of 7 entries, than .*, of 6"):
+        train_model(replace(config, num_epochs=2))
+    own[0].unlink()
+    train_model(replace(config, num_epochs=2))  # the checkpoint has all
 
 
 def test_languages_cannot_leave_the_folder(tmp_path):
