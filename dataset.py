@@ -104,13 +104,16 @@ class BilingualDataset(torch.utils.data.Dataset):
         """Pad items to their own longest, each side by its own pad id, and mask the source's."""
         src_pad_id, tgt_pad_id = self.tokenizer_src.pad_id, self.tokenizer_tgt.pad_id
         src = pad([item["src"] for item in items], src_pad_id)
+        tgt_out = pad([item["tgt_out"] for item in items], tgt_pad_id)
+        real = (tgt_out != tgt_pad_id).flatten().nonzero().flatten()
         return Batch(
             indices=[item["index"] for item in items],
             src=src,
             src_mask=padding_mask(src, src_pad_id),
             tgt_in=pad([item["tgt_in"] for item in items], tgt_pad_id),
-            tgt_out=pad([item["tgt_out"] for item in items], tgt_pad_id),
-            tokens=sum(len(item["tgt_out"]) for item in items),
+            tgt_out=tgt_out,
+            real=real,
+            tokens=len(real),
         )
 
     def cut(self, batch: "Batch") -> list["Batch"]:
@@ -186,26 +189,30 @@ def form_batches(
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded pairs: src (B, S), src_mask (B, 1, 1, S), tgt_in and tgt_out (B, T)."""
+    """Padded pairs: src (B, S), src_mask (B, 1, 1, S), tgt_in and tgt_out (B, T).
+
+    `real` holds the places of the real target tokens in tgt_out, read row by row: (tokens,).
+    """
 
     indices: list[int]  # of the pairs in their dataset
     src: Tensor
     src_mask: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+    real: Tensor
     tokens: int  # real target tokens, [EOS] included
 
     def to(self, device: torch.device) -> "Batch":
         moved = {
             name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("src", "src_mask", "tgt_in", "tgt_out")
+            for name in ("src", "src_mask", "tgt_in", "tgt_out", "real")
         }
         return replace(self, **moved)
 
     def pin_memory(self) -> "Batch":
         pinned = {
             name: getattr(self, name).pin_memory()
-            for name in ("src", "src_mask", "tgt_in", "tgt_out")
+            for name in ("src", "src_mask", "tgt_in", "tgt_out", "real")
         }
         return replace(self, **pinned)
 

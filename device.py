@@ -1,4 +1,7 @@
-"""Which device a run computes on, and in which precision."""
+"""Which device a run computes on, in which precision, and its memory."""
+
+import ctypes
+import sys
 
 import torch
 
@@ -37,6 +40,19 @@ def get_precision(name: str, device: torch.device) -> torch.dtype:
         able = torch.cpu.get_capabilities()
         fast = device.type == "cpu" and bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return torch.bfloat16 if fast else torch.float32
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed tensors for the next ones, where it can.
+
+    By default glibc hands large blocks back at once, and the system clears each page of the next
+    anew: on a CPU that was 6 % of a training step of `base`, and 32 % of `tiny`.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's alone
+        if mallopt is not None:
+            mallopt(-4, 0)  # M_MMAP_MAX: no block by itself from the system
+            mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: nothing back to it
 
 
 def is_out_of_memory(error: Exception) -> bool:

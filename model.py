@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dropout import Dropout
+
 Norm = Literal["pre", "post"]
 
 
@@ -37,7 +39,7 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         if d_model % 2:
             raise ValueError(f"d_model ({d_model}) must be even: positions are sine and cosine")
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         position = torch.arange(seq_len).unsqueeze(1)  # (seq_len, 1)
         rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
         table = torch.empty(seq_len, d_model)
@@ -131,7 +133,7 @@ class FeedForwardBlock(nn.Module):
         super().__init__()
         self.w_1 = nn.Linear(d_model, d_ff)
         self.w_2 = nn.Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.w_2(self.dropout(F.relu(self.w_1(x))))  # (B, T, D)
@@ -150,7 +152,7 @@ class ResidualConnection(nn.Module):
             raise ValueError(f"norm ({norm!r}) must be pre or post")
         self.sublayer = sublayer
         self.norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.pre = norm == "pre"
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
@@ -323,8 +325,14 @@ class Transformer(nn.Module):
     def forward(
         self, src: Tensor, src_mask: Tensor, tgt: Tensor, tgt_mask: Tensor | None = None
     ) -> Tensor:
-        """Return the logits (B, T, V) of the token that follows each target token, for training."""
-        return self.project(self.decode(self.encode(src, src_mask), src_mask, tgt, tgt_mask))
+        """Return the logits (B, T, V) of the token that follows each target token."""
+        return self.project(self.vectors(src, src_mask, tgt, tgt_mask))
+
+    def vectors(
+        self, src: Tensor, src_mask: Tensor, tgt: Tensor, tgt_mask: Tensor | None = None
+    ) -> Tensor:
+        """Return the vectors (B, T, D) that `project` makes logits of."""
+        return self.decode(self.encode(src, src_mask), src_mask, tgt, tgt_mask)
 
     @property
     def tgt_seq_len(self) -> int:

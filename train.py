@@ -37,7 +37,7 @@ from dataset import (
     tokenizer_paths,
     tokenizers_to_build,
 )
-from device import get_device, get_precision, is_out_of_memory
+from device import get_device, get_precision, is_out_of_memory, keep_freed_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer, build_transformer
 from run import (
@@ -204,6 +204,8 @@ def start_run(config: Config) -> Run:
     """
     device = get_device(config.device)
     precision = get_precision(config.precision, device)
+    if device.type == "cpu":
+        keep_freed_memory()
     path, state = load_checkpoint(config) or (None, None)
     if state is None:
         attempt = read_attempt(config)
@@ -240,7 +242,7 @@ def start_run(config: Config) -> Run:
         log_dir=log_dir,
     )
     if config.compile:
-        model.compile(dynamic=True)
+        model.vectors = torch.compile(model.vectors, dynamic=True)
     parameters = sum(p.numel() for p in model.parameters())
     print(
         f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}; "

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 import tyro
@@ -20,7 +21,7 @@ import checkpoint
 from config import Config, config_from_dict, find_weights_file_path
 from dataset import get_saved_tokenizers, source_batches
 from decode import greedy_decode
-from device import get_device
+from device import get_device, keep_freed_memory
 from model import Transformer, build_transformer
 from sources import MAX_CHARS, read_lines
 from tokenizer import Tokenizer, clean_text
@@ -38,6 +39,7 @@ class Options:
     output: str | None = None  # file for the translations (else they are printed)
     batch_tokens: int = 4096  # budget of a batch in padded tokens
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16 is faster, and may choose other words
 
     def __post_init__(self) -> None:
         if self.text and self.input is not None:
@@ -129,18 +131,24 @@ def check_files(options: Options) -> None:
 def load_translator(options: Options) -> Translator:
     """Load the checkpoint that the options name, and say on standard error which it is."""
     device = get_device(options.device)
+    if device.type == "cpu":
+        keep_freed_memory()
     path = find_weights_file_path(Path(options.weights) if options.weights else None)
     state = checkpoint.load(path)
     config = config_from_dict(state["config"])
     tokenizer_src, tokenizer_tgt = get_saved_tokenizers(state)
-    sizes = (tokenizer_src.size, tokenizer_tgt.size)
-    with torch.device("meta"):  # weights that do not fit are refused before memory is taken
-        expected = build_transformer(*sizes, **config.model_arguments()).state_dict()
-    checkpoint.check_tensors(state["model"], expected, f"the checkpoint {path}")
-    model = build_transformer(*sizes, **config.model_arguments())
+    # More than the file holds is refused before memory is taken for it.
+    held = sum(weight.numel() for weight in state["model"].values())
+    least = config.N * config.d_model * (config.d_model + config.d_ff)
+    if least > held:
+        raise ValueError(
+            f"the checkpoint {path} holds {held:,} numbers, its config asks for over {least:,}"
+        )
+    model = build_transformer(tokenizer_src.size, tokenizer_tgt.size, **config.model_arguments())
     checkpoint.load_weights(model, state, path)
     note(f"{path}: {config.lang_src} -> {config.lang_tgt}, after {state['global_step']:,} updates")
-    model = model.to(device).eval()
+    dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+    model = model.to(device, dtype).eval()
     return Translator(model, tokenizer_src, tokenizer_tgt, config, device, options.batch_tokens)
 
 

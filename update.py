@@ -13,6 +13,8 @@ from device import is_out_of_memory
 from run import Run, Update
 from validation import target_loss
 
+LOGITS_AT_ONCE = 512
+
 
 def learning_rate(step: int, config: Config) -> float:
     """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`)."""
@@ -56,17 +58,13 @@ def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
     When memory does not suffice, the largest batch is cut in two and all is done again: the
     gradient is the same. Raises MemoryError when that batch is a single pair.
     """
-    config, device, precision = run.config, run.device, run.precision
+    config, device = run.config, run.device
     seed_update(config.seed, run.progress.global_step + 1)
     tokens = sum(batch.tokens for batch in batches)
     total = torch.zeros((), device=device)
     try:
         for batch in batches:
-            with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-                logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-                loss = target_loss(logits, batch.tgt_out, run.pad_id, config.label_smoothing)
-            run.scaler.scale(loss / tokens).backward()
-            total += loss.detach()
+            total += backward(run, batch, tokens)
         return total
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
@@ -90,6 +88,30 @@ def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
         run.has_cut_batches = True
     halves = [half.to(device) for half in run.data.train.cut(largest)]
     return accumulate_gradient(run, [b for b in batches if b is not largest] + halves)
+
+
+def backward(run: Run, batch: Batch, tokens: int) -> Tensor:
+    """Add the gradient of a batch's loss, divided by `tokens`; returns the summed loss.
+
+    Logits are made for real tokens alone, and for a few at a time, whose gradient is taken before
+    the next are made: with the vocabulary they are the largest tensor of all.
+    """
+    config, model = run.config, run.model
+    total = torch.zeros((), device=run.device)
+    with torch.autocast(run.device.type, run.precision, enabled=run.precision != torch.float32):
+        x = model.vectors(batch.src, batch.src_mask, batch.tgt_in)
+        real = x.flatten(0, 1)[batch.real]  # (tokens of the batch, D)
+        labels = batch.tgt_out.flatten()[batch.real]
+        vectors = real.detach().requires_grad_()
+        for some, their_labels in zip(
+            vectors.split(LOGITS_AT_ONCE), labels.split(LOGITS_AT_ONCE), strict=True
+        ):
+            logits = model.project(some)
+            loss = target_loss(logits, their_labels, run.pad_id, config.label_smoothing)
+            run.scaler.scale(loss / tokens).backward()
+            total += loss.detach()
+    real.backward(vectors.grad)
+    return total
 
 
 def settle_updates(run: Run) -> None:

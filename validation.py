@@ -17,13 +17,13 @@ from model import Transformer
 
 
 def target_loss(logits: Tensor, tgt_out: Tensor, pad_id: int, label_smoothing: float = 0) -> Tensor:
-    """Return the summed cross-entropy of logits (B, T, V) over the real tokens of tgt_out (B, T).
+    """Return the summed cross-entropy of logits (..., V) over the real tokens of tgt_out (...).
 
     pad_id is the target's. With smoothing, that share of the probability is spread evenly over
     the vocabulary (section 5.4).
     """
     return F.cross_entropy(
-        logits.flatten(0, 1),
+        logits.flatten(0, -2),
         tgt_out.flatten(),
         ignore_index=pad_id,
         label_smoothing=label_smoothing,

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from conftest import ROOT
 from torch import nn
 
@@ -21,6 +20,7 @@ import validation
 from config import Config
 from dataset import Batch, causal_mask, form_batches, padding_mask
 from decode import greedy_decode
+from dropout import drop_on_cpu
 from model import (
     FeedForwardBlock,
     InputEmbeddings,
@@ -159,7 +159,8 @@ def make_batch():
     src = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, PAD, PAD]])
     tgt_in = torch.tensor([[2, 4, 9, 6], [2, 10, 5, PAD]])
     tgt_out = torch.tensor([[4, 9, 6, 3], [10, 5, 3, PAD]])
-    return Batch([0, 1], src, padding_mask(src, PAD), tgt_in, tgt_out, tokens=7)
+    real = torch.tensor([0, 1, 2, 3, 4, 5, 6])
+    return Batch([0, 1], src, padding_mask(src, PAD), tgt_in, tgt_out, real, tokens=7)
 
 
 def random(*shape):
@@ -255,7 +256,7 @@ def test_positions_are_sines_and_cosines_added_before_dropout():
     torch.manual_seed(4)
     dropped = positions(x)
     torch.manual_seed(4)
-    assert_equal(dropped, F.dropout(x + expected, 0.5))
+    assert_equal(dropped, drop_on_cpu(x + expected, 0.5))
     assert_equal(positions.eval()(x), x + expected)
 
 
@@ -335,7 +336,7 @@ def test_a_residual_adds_the_dropped_sublayer_and_normalises_where_it_says(norm)
     ours = connection(x)
     torch.manual_seed(5)
     f = connection.sublayer
-    assert_equal(ours, residual(connection, x, lambda y: F.dropout(linear(f, y), 0.5), norm))
+    assert_equal(ours, residual(connection, x, lambda y: drop_on_cpu(linear(f, y), 0.5), norm))
 
 
 @formula(
@@ -441,9 +442,8 @@ def update(clip_norm, batches):
 @pytest.mark.parametrize("clip_norm", [0.01, 1000])
 def test_an_update_follows_the_clipped_gradient_of_the_mean_loss(clip_norm):
     model, batch = make_model(), make_batch()
-    short = Batch(
-        [0], batch.src[:1], batch.src_mask[:1], batch.tgt_in[:1], batch.tgt_out[:1], tokens=4
-    )
+    first = (batch.src[:1], batch.src_mask[:1], batch.tgt_in[:1], batch.tgt_out[:1])
+    short = Batch([0], *first, torch.arange(4), tokens=4)
     total = sum(
         target_loss(model(each.src, each.src_mask, each.tgt_in), each.tgt_out, PAD, 0.1)
         for each in (batch, short)
@@ -629,7 +629,7 @@ def test_dropout_is_on_attention_weights_and_inside_the_feed_forward():
     torch.manual_seed(6)
     ours = block(x)
     torch.manual_seed(6)
-    inner = F.dropout(linear(block.w_1, x).clamp(min=0), 0.5)
+    inner = drop_on_cpu(linear(block.w_1, x).clamp(min=0), 0.5)
     assert_equal(ours, linear(block.w_2, inner))
 
 

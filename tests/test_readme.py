@@ -11,6 +11,7 @@ import pytest
 import tyro
 from conftest import ROOT
 
+import benchmark
 from config import PRESETS, Config
 from train import parse_arguments
 from translate import Options
@@ -19,7 +20,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = sorted(
     {
         match.strip()
-        for match in re.findall(r"python ((?:train|translate)\.py[^`\n|&<]*)", README)
+        for match in re.findall(r"python ((?:train|translate|benchmark)\.py[^`\n|&<]*)", README)
         if "--help" not in match
     }
 )
@@ -31,7 +32,8 @@ def test_each_command_parses(command):
     if script == "train.py":
         parse_arguments(arguments)
     else:
-        tyro.cli(Options, args=arguments)
+        options = {"translate.py": Options, "benchmark.py": benchmark.Options}[script]
+        tyro.cli(options, args=arguments)
 
 
 def test_the_commands_were_found():
@@ -39,7 +41,8 @@ def test_the_commands_were_found():
 
 
 def test_each_flag_exists():
-    known = {field.name for kind in (Config, Options) for field in fields(kind)}
+    kinds = (Config, Options, benchmark.Options)
+    known = {field.name for kind in kinds for field in fields(kind)}
     known |= {"help", "index-url", "logdir"}
     assert set(re.findall(r"--([a-z][a-z_-]+)", README)) <= known
 

@@ -490,17 +490,17 @@ def test_a_validation_loss_that_is_no_number_is_a_failed_validation(tmp_path, mo
 
 def forget_memory_over(monkeypatch, run, pairs):
     """Make the model run out of memory for batches of more pairs, half way through."""
-    forward, sizes = run.model.forward, []
+    vectors, sizes = run.model.vectors, []
 
     def limited(src, *args):
         sizes.append(len(src))
-        logits = forward(src, *args)
+        x = vectors(src, *args)
         if len(src) > pairs:
-            logits.sum().backward()  # gradients that must not count
+            x.sum().backward()  # gradients that must not count
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return logits
+        return x
 
-    monkeypatch.setattr(run.model, "forward", limited)
+    monkeypatch.setattr(run.model, "vectors", limited)
     return sizes
 
 
@@ -532,7 +532,7 @@ def test_a_single_pair_that_does_not_fit_is_an_error_with_the_way_out(tmp_path, 
 
 def test_other_errors_of_a_step_are_not_taken_for_lack_of_memory(tmp_path, monkeypatch):
     run = make_run(tmp_path)
-    monkeypatch.setattr(run.model, "forward", lambda *_: torch.zeros(2) @ torch.zeros(3))
+    monkeypatch.setattr(run.model, "vectors", lambda *_: torch.zeros(2) @ torch.zeros(3))
     with pytest.raises(RuntimeError, match="inconsistent|size"):
         accumulate_gradient(run, [first_batch(run)])
 

@@ -33,7 +33,13 @@ from interrupt import Interrupt, Interrupted
 from run import Progress, set_newer_aside
 from tokenizer import build_tokenizer, tokenizer_from_json
 from train import log_window, start_run, train_model
-from update import learning_rate, seed_update, settle_updates, train_update
+from update import (
+    accumulate_gradient,
+    learning_rate,
+    seed_update,
+    settle_updates,
+    train_update,
+)
 from validation import evaluating, target_loss
 
 # --- The rate and the loss ---
@@ -111,7 +117,7 @@ def test_padding_adds_nothing_to_loss_or_gradients(tmp_path):
     src = wider(short.src, src_pad)
     mask = (src != src_pad)[:, None, None]
     tgt_in, tgt_out = wider(short.tgt_in, tgt_pad), wider(short.tgt_out, tgt_pad)
-    long = Batch([0], src, mask, tgt_in, tgt_out, short.tokens)
+    long = Batch([0], src, mask, tgt_in, tgt_out, short.real, short.tokens)
     state = {name: value.clone() for name, value in run.model.state_dict().items()}
     one = gradients(run, [short])
     loss = run.progress.window["loss"]
@@ -1081,3 +1087,24 @@ def test_a_signal_just_after_the_question_is_answered_after_the_next_update(tmp_
         train_model(config)
     saved = checkpoint.load(latest_weights_file_path(config))
     assert saved["global_step"] == asked[-1]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 512])
+def test_logits_are_made_of_real_tokens_alone_and_a_few_at_a_time(tmp_path, monkeypatch, at_once):
+    run = make_run(tmp_path, dropout=0.0)
+    ds = run.data.train
+    batch = ds.collate(ds.__getitems__(range(12)))
+    assert batch.tokens < batch.tgt_out.numel()
+    logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
+    loss = target_loss(logits, batch.tgt_out, run.pad_id, 0.1)
+    (loss / batch.tokens).backward()
+    expected = [parameter.grad.clone() for parameter in run.model.parameters()]
+    run.optimizer.zero_grad()
+    rows, project = [], run.model.project
+    monkeypatch.setattr("update.LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(run.model, "project", lambda x: rows.append(len(x)) or project(x))
+    total = accumulate_gradient(run, [batch])
+    assert sum(rows) == batch.tokens and max(rows) <= at_once
+    assert total.item() == pytest.approx(loss.item(), rel=1e-5)
+    for gradient, parameter in zip(expected, run.model.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, atol=1e-6, rtol=1e-4)

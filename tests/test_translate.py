@@ -318,3 +318,12 @@ def test_the_budget_of_a_batch_is_the_one_asked(translator):
     say(replace(translator, batch_tokens=8), *["one two"] * 5)
     hook.remove()
     assert sizes == [8, 8, 4]
+
+
+def test_bf16_weights_translate_what_was_learned_to_the_same_text(trained):
+    lines = "one two three\nten\nfour four nine eight\n"
+    results = [
+        translate(trained, "--precision", precision, stdin=lines).stdout
+        for precision in ("fp32", "bf16")
+    ]
+    assert results[0] == results[1] == "uno due tre\ndieci\nquattro quattro nove otto\n"
