@@ -115,6 +115,25 @@ def load_weights(model: nn.Module, state: dict, path: Path) -> None:
     model.load_state_dict(state["model"])
 
 
+def average(paths: Iterable[Path]) -> dict:
+    """Return the last of some training states of one run, with the mean of all their weights.
+
+    As the paper did with its last checkpoints (section 6.1). Raises like `load`, and ValueError
+    for states of different models.
+    """
+    first, *others = paths
+    state = load(first)
+    sums = {name: weight.double() for name, weight in state["model"].items()}
+    for path in others:
+        before, state = state["model"], load(path)
+        check_tensors(state["model"], before, f"the checkpoint {path}")
+        for name, weight in state["model"].items():
+            sums[name] += weight
+    count = 1 + len(others)
+    mean = {name: (sums[name] / count).to(w.dtype) for name, w in state["model"].items()}
+    return {**state, "model": mean}
+
+
 def prune(paths: Iterable[Path]) -> None:
     """Delete checkpoints that newer ones replace."""
     for path in paths:

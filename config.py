@@ -55,6 +55,7 @@ class Config:
     validate_every: int | None = None  # also validate every so many updates
     patience: int = 0  # stop after so many validations without a better score (0: never)
     monitor: Literal["val/bleu", "val/loss"] = "val/bleu"  # the score that picks the best
+    beam_size: int = 1  # of the decoding that is scored (1: greedy)
 
     # Machine
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
@@ -136,6 +137,7 @@ class Config:
 
 _AT_LEAST = {
     "val_size": 1, "seq_len": 4, "vocab_size": 5, "min_frequency": 1, "d_model": 2, "N": 1, "h": 1,
+    "beam_size": 1,
     "d_ff": 1, "batch_tokens": 4, "batch_size": 1, "accumulate": 1, "num_epochs": 1, "warmup": 1,
     "clip_norm": 0, "max_bad_updates": 1, "seed": 0, "validate_every": 1, "patience": 0,
     "save_every": 1, "log_every": 1,
@@ -267,6 +269,26 @@ def newer_weights_file_paths(config: Config, epoch: int, step: int) -> list[Path
         for number, inside, path in _numbered_weights(config)
         if (number >= epoch if inside == float("inf") else inside > step)
     ]
+
+
+def last_weights_file_paths(place: Path | None, count: int) -> list[Path]:
+    """Return the newest checkpoints of finished epochs of a folder, to be averaged.
+
+    `place` is as in `find_weights_file_path`. Raises FileNotFoundError when there are too few.
+    """
+    newest = find_weights_file_path(place)
+    start = re.fullmatch(r"(.*?)(best|\d+(_\d+)?)\.pt", newest.name)
+    numbered = []
+    for path in newest.parent.glob("*.pt") if start else ():
+        match = re.fullmatch(rf"{re.escape(start[1])}(\d+)\.pt", path.name)
+        if match:
+            numbered.append((int(match[1]), path))
+    if len(numbered) < count:
+        raise FileNotFoundError(
+            f"{newest.parent} has {len(numbered)} checkpoints of finished epochs to average, not "
+            f"{count}; train with a higher --keep_last"
+        )
+    return [path for _, path in sorted(numbered)[-count:]]
 
 
 def find_weights_file_path(place: Path | None) -> Path:

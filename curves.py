@@ -5,8 +5,9 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
@@ -16,6 +17,10 @@ try:
 except ImportError as error:  # also when a package it needs is missing or too new
     SummaryWriter = None
     why_not = str(error)
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Curves:
@@ -54,6 +59,11 @@ class Curves:
         lines = [[cell.replace("|", "\\|") for cell in row] for row in rows]
         table = [header, ["---"] * len(header), *lines]
         self._do("add_text", tag, "\n".join(" | ".join(row) for row in table), step)
+
+    def add_figure(self, tag: str, draw: Callable[[], "Figure"], step: int) -> None:
+        """Add a picture, drawn only where curves are written."""
+        if self.writer:
+            self._do("add_figure", tag, draw(), step)
 
     def flush(self) -> None:
         self._do("flush")

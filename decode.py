@@ -1,10 +1,66 @@
 """Turning source ids into target ids, one token at a time, over a cache of keys and values."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
 # The longest output, in tokens beyond the source's (section 6.1 of the paper).
 EXTRA_LENGTH = 50
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation as ids without [SOS]; it ends with [EOS] unless it was cut.
+
+    `log_probability` is the natural logarithm of its probability, summed over its tokens;
+    `score` is that divided by the length penalty.
+    """
+
+    ids: list[int]
+    log_probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a translation may not be, as rules on the scores of its next token."""
+
+    min_length: int = 0  # fewest tokens before [EOS]
+    no_repeat_ngram: int = 0  # no group of so many tokens twice (0: as often as it likes)
+    banned: tuple[int, ...] = ()  # ids that never come, such as [UNK]
+    prefix: tuple[int, ...] = ()  # how every translation begins
+
+    def apply(self, scores: Tensor, outputs: list[list[int]], eos_id: int) -> None:
+        """Set the scores (rows, V) of what may not follow each row's output to -inf, in place."""
+        length = len(outputs[0])
+        if length < len(self.prefix):
+            forced = scores[:, self.prefix[length]].clone()
+            scores.fill_(float("-inf"))
+            scores[:, self.prefix[length]] = forced
+            return
+        if self.banned:
+            scores[:, list(self.banned)] = float("-inf")
+        if length < self.min_length:
+            scores[:, eos_id] = float("-inf")
+        if self.no_repeat_ngram and length >= self.no_repeat_ngram:
+            size = self.no_repeat_ngram
+            for row, ids in enumerate(outputs):
+                last = ids[len(ids) - size + 1 :]
+                starts = range(len(ids) - size + 1)
+                seen = [ids[i + size - 1] for i in starts if ids[i : i + size - 1] == last]
+                scores[row, seen] = float("-inf")
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Return what log-probabilities are divided by (Wu et al., 2016, section 7)."""
+    return ((5 + length) / 6) ** alpha
+
+
+def output_limits(model: nn.Module, src_mask: Tensor) -> list[int]:
+    """Return the most tokens of each output: its source's and 50 more, if the model has them."""
+    limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH
+    return limit.clamp(max=model.tgt_seq_len).tolist()
 
 
 @torch.inference_mode()
@@ -18,8 +74,7 @@ def greedy_decode(
     end of the model's position table. A sentence's result does not depend on its batch.
     """
     encoder_output = model.encode(src, src_mask)
-    limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH
-    limits = limit.clamp(max=model.tgt_seq_len).tolist()  # of each sentence
+    limits = output_limits(model, src_mask)
     outputs: list[list[int]] = [[] for _ in src]
     decoding = list(range(len(src)))  # the sentence of each row still in the batch
     cache = model.new_cache()
@@ -40,3 +95,108 @@ def greedy_decode(
             token, encoder_output, src_mask = token[rows], encoder_output[rows], src_mask[rows]
             cache.select(rows)
     return outputs
+
+
+@torch.inference_mode()
+def beam_search(
+    model: nn.Module,
+    src: Tensor,
+    src_mask: Tensor,
+    *,
+    sos_id: int,
+    eos_id: int,
+    beam_size: int,
+    alpha: float = 0.6,
+    n_best: int = 1,
+    rules: Rules = Rules(),  # noqa: B008 (it is frozen)
+) -> list[list[Hypothesis]]:
+    """Translate a batch of sentences, keeping the `beam_size` likeliest beginnings of each.
+
+    src is (B, S), src_mask (B, 1, 1, S). Returns for each sentence its `n_best` hypotheses, best
+    first by log-probability / ((5 + length) / 6) ** alpha, where the length counts [EOS] (Wu et
+    al., 2016, section 7). A sentence ends when none that goes on can still enter the n_best, or,
+    with alpha above 0, when beam_size hypotheses have ended. Cut and batched like `greedy_decode`,
+    which beam_size 1 equals.
+    """
+    limits = output_limits(model, src_mask)
+    encoder_output = model.encode(src, src_mask).repeat_interleave(beam_size, dim=0)
+    src_mask = src_mask.repeat_interleave(beam_size, dim=0)
+    cache = model.new_cache()
+    searches = [_Search(limit, beam_size, n_best, alpha, eos_id) for limit in limits]
+    live = list(range(len(src)))  # the sentences still in the batch, beam_size rows each
+    token = src.new_full((len(src) * beam_size,), sos_id)
+    while live:
+        x = model.decode(encoder_output, src_mask, token.unsqueeze(1), cache=cache)
+        scores = model.project(x[:, -1]).float().log_softmax(dim=-1)  # (rows, V)
+        rules.apply(scores, [ids for i in live for ids in searches[i].outputs], eos_id)
+        scores += scores.new_tensor([s for i in live for s in searches[i].sums]).unsqueeze(1)
+        # One candidate may end each beam, so with twice as many the beam stays full.
+        wanted = min(2 * beam_size, beam_size * scores.size(1))
+        best, places = scores.view(len(live), -1).topk(wanted)
+        beams, ids = places // scores.size(1), places % scores.size(1)
+        for i, *candidates in zip(live, best.tolist(), beams.tolist(), ids.tolist(), strict=True):
+            searches[i].step(*candidates)
+        going_on = [place for place, i in enumerate(live) if not searches[i].is_done]
+        rows = [
+            place * beam_size + parent
+            for place in going_on
+            for parent in searches[live[place]].parents
+        ]
+        live = [live[place] for place in going_on]
+        token = src.new_tensor([ids[-1] for i in live for ids in searches[i].outputs])
+        index = torch.tensor(rows, dtype=torch.long, device=src.device)
+        if len(live) < len(src_mask) // beam_size:
+            encoder_output, src_mask = encoder_output[index], src_mask[index]
+            cache.select(index)
+        else:
+            cache.select(index, of_memory=False)
+    return [search.results() for search in searches]
+
+
+class _Search:
+    """The beam of one sentence."""
+
+    def __init__(self, limit: int, beam_size: int, n_best: int, alpha: float, eos_id: int) -> None:
+        self.limit, self.beam_size, self.n_best = limit, beam_size, n_best
+        self.alpha, self.eos_id = alpha, eos_id
+        self.outputs: list[list[int]] = [[] for _ in range(beam_size)]
+        self.sums = [0.0] + [float("-inf")] * (beam_size - 1)  # all begin alike: one counts
+        self.parents = list(range(beam_size))  # the beam that each came from
+        self.ended: list[Hypothesis] = []
+        self.is_done = False
+
+    def step(self, sums: list[float], parents: list[int], ids: list[int]) -> None:
+        """Take the best candidates for the next token, best first."""
+        candidates = list(zip(sums, parents, ids, strict=True))
+        going_on = []
+        for rank, (total, parent, token) in enumerate(candidates):
+            output = [*self.outputs[parent], token]
+            if token == self.eos_id or len(output) == self.limit:
+                if rank < self.beam_size and total > float("-inf"):
+                    self.ended.append(Hypothesis(output, total, total / self.penalty(len(output))))
+            elif len(going_on) < self.beam_size:
+                going_on.append((total, parent, output))
+        while going_on and len(going_on) < self.beam_size:  # a vocabulary smaller than the beam
+            going_on.append((float("-inf"), *going_on[0][1:]))
+        is_full = self.alpha > 0 and len(self.ended) >= self.beam_size
+        self.is_done = not going_on or is_full or self.is_decided(going_on)
+        if not self.is_done:
+            self.sums, self.parents, self.outputs = map(list, zip(*going_on, strict=True))
+
+    def is_decided(self, going_on: list[tuple]) -> bool:
+        """Tell whether no beginning can still become one of the n_best."""
+        if len(self.ended) < self.n_best:
+            return going_on[0][0] == float("-inf")
+        worst = sorted(hypothesis.score for hypothesis in self.ended)[-self.n_best]
+        # A sum of logarithms only falls; the penalty is kindest to the longest.
+        return going_on[0][0] / self.penalty(self.limit) <= worst
+
+    def penalty(self, length: int) -> float:
+        return length_penalty(length, self.alpha)
+
+    def results(self) -> list[Hypothesis]:
+        best_first = sorted(self.ended, key=lambda hypothesis: -hypothesis.score)
+        if not best_first:  # the rules left no token to go on with, nor an end
+            score = self.sums[0] / self.penalty(len(self.outputs[0]))
+            best_first = [Hypothesis(self.outputs[0], self.sums[0], score)]
+        return best_first[: self.n_best]

@@ -5,7 +5,7 @@ Scores are 0-100; error rates may exceed 100. A perfect set has BLEU and chrF 10
 
 from dataclasses import dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 from torchmetrics.functional.text import char_error_rate, word_error_rate
 
 # Languages written without blanks, where sacrebleu's default tokenization finds no words.
@@ -26,6 +26,11 @@ class Scores:
         return f"BLEU {self.bleu:.2f}, chrF {self.chrf:.2f}, CER {self.cer:.2f}, WER {self.wer:.2f}"
 
 
+def tokenization(lang_tgt: str) -> str:
+    """Return how sacrebleu finds the words of a language for BLEU."""
+    return TOKENIZE.get(lang_tgt.replace("_", "-").split("-")[0].lower(), "13a")
+
+
 def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:
     """Score translations against one reference each, as people read them: cased, detokenised.
 
@@ -36,8 +41,7 @@ def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:
         raise ValueError(f"{len(predicted)} translations cannot be scored by {len(target)} targets")
     if not target or not all(target):
         raise ValueError("scores need at least one target, and text in every target")
-    language = lang_tgt.replace("_", "-").split("-")[0].lower()
-    bleu = BLEU(tokenize=TOKENIZE.get(language, "13a"))
+    bleu = BLEU(tokenize=tokenization(lang_tgt))
     chrf = CHRF()
     return Scores(
         cer=100 * char_error_rate(predicted, target).item(),
@@ -46,3 +50,20 @@ def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:
         chrf=chrf.corpus_score(predicted, [target]).score,
         signature=f"BLEU {bleu.get_signature()}, chrF {chrf.get_signature()}",
     )
+
+
+def report(
+    predicted: list[str], target: list[str], lang_tgt: str, bootstrap: bool = False
+) -> list[str]:
+    """Return a line for each score of a set of translations, with how it was computed.
+
+    With `bootstrap`, sacrebleu's own scores come with their 95 % intervals of 1,000 resamplings
+    (Koehn, 2004). Raises ValueError like `score`.
+    """
+    scores = score(predicted, target, lang_tgt)
+    lines = []
+    for metric in (BLEU(tokenize=tokenization(lang_tgt)), CHRF(), TER()):
+        found = metric.corpus_score(predicted, [target], n_bootstrap=1000 if bootstrap else 1)
+        signature = metric.get_signature()
+        lines.append(f"{found.format(signature=str(signature), width=2)}")
+    return [*lines, f"CER = {scores.cer:.2f}", f"WER = {scores.wer:.2f}"]

@@ -119,6 +119,14 @@ class MultiHeadAttentionBlock(nn.Module):
         )  # (B, h, Q, D / h)
         return self.w_o(x.transpose(1, 2).flatten(2))  # (B, Q, D)
 
+    def weights(self, x: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the weights (B, h, Q, K) of `forward`, for looking at; it does not make them."""
+        queries, (keys, _) = self.split_heads(self.w_q(x)), self.keys_and_values(memory)
+        scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return scores.softmax(dim=-1)
+
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.split_heads(self.w_k(memory)), self.split_heads(self.w_v(memory))
 
@@ -229,11 +237,12 @@ class DecoderCache:
         keys = self.layers[0][0].keys
         return 0 if keys is None else keys.size(2)
 
-    def select(self, rows: Tensor) -> None:
-        """Keep the given rows of the batch, in their order."""
-        for layer in self.layers:
-            for attention in layer:
-                attention.select(rows)
+    def select(self, rows: Tensor, of_memory: bool = True) -> None:
+        """Keep the given rows of the batch, in their order; of self-attention alone on request."""
+        for self_attention, cross_attention in self.layers:
+            self_attention.select(rows)
+            if of_memory:
+                cross_attention.select(rows)
 
 
 class Decoder(nn.Module):

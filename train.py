@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 import checkpoint
+from attention import cross_attention, draw, tokens_of
 from config import (
     PRESETS,
     Config,
@@ -51,7 +53,10 @@ from run import (
     write_attempt,
 )
 from update import learning_rate, settle_updates, train_update
-from validation import run_validation
+from validation import evaluating, run_validation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SAMPLES = 5  # sentences whose translations are shown at each validation
 
@@ -113,6 +118,7 @@ def validate(run: Run, interrupt: Interrupt) -> None:
         lines.append(scores.signature)
     samples = sample_translations(run.data.valid, predicted)
     run.curves.add_table("val/samples", ["source", "target", "predicted"], samples, row["step"])
+    run.curves.add_figure("val/attention", lambda: sample_attention(run, predicted), row["step"])
     for sample in samples[:2]:
         names = ("SOURCE", "TARGET", "PREDICTED")
         texts = (text if len(text) < 200 else f"{text[:200]}…" for text in sample)
@@ -133,6 +139,21 @@ def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list
     chosen = np.unique(np.linspace(0, len(predicted) - 1, SAMPLES, dtype=int)).tolist()
     columns = (dataset.texts("src_text"), dataset.texts("tgt_text"), predicted)
     return [[column[i] for column in columns] for i in chosen]
+
+
+def sample_attention(run: Run, predicted: list[str]) -> "Figure":
+    """Return a picture of the last layer's cross-attention for the first sample's prediction."""
+    data = run.data.valid
+    item = data[0]
+    batch = data.collate([item]).to(run.device)
+    ids = data.tokenizer_tgt.encode(predicted[0])
+    tgt = batch.tgt_in.new_tensor([[data.tokenizer_tgt.sos_id, *ids]])[:, : run.config.seq_len]
+    with evaluating(run.model):
+        weights = cross_attention(run.model, batch.src, batch.src_mask, tgt)[-1, 0]
+    tgt_tokens = tokens_of(data.tokenizer_tgt, [*ids, data.tokenizer_tgt.eos_id])[: tgt.size(1)]
+    return draw(
+        weights.mean(dim=0, keepdim=True), tokens_of(data.tokenizer_src, item["src"]), tgt_tokens
+    )
 
 
 def batches_of(run: Run) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 import metrics
 from config import Config
 from dataset import BilingualDataset, form_batches
-from decode import greedy_decode
+from decode import beam_search, greedy_decode
 from model import Transformer
 
 
@@ -67,13 +67,13 @@ def run_validation(
             batch = dataset.collate(dataset.__getitems__(indices)).to(device)
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
             total += target_loss(logits, batch.tgt_out, tokenizer.pad_id).item()
-            outputs = greedy_decode(
-                model,
-                batch.src,
-                batch.src_mask,
-                sos_id=tokenizer.sos_id,
-                eos_id=tokenizer.eos_id,
-            )
+            sources = (model, batch.src, batch.src_mask)
+            ends = {"sos_id": tokenizer.sos_id, "eos_id": tokenizer.eos_id}
+            if config.beam_size == 1:
+                outputs = greedy_decode(*sources, **ends)
+            else:
+                found = beam_search(*sources, **ends, beam_size=config.beam_size)
+                outputs = [hypotheses[0].ids for hypotheses in found]
             for i, ids in zip(batch.indices, outputs, strict=True):
                 predicted[i] = tokenizer.decode(ids)
             bar.update(len(indices))

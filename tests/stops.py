@@ -163,7 +163,7 @@ def plan(kills, seed):
 
 def shown_curves(log_dir):
     """Return what TensorBoard shows: {tag: [(step, value), ...]}."""
-    events = EventAccumulator(log_dir, size_guidance={"scalars": 0, "tensors": 0})
+    events = EventAccumulator(log_dir, size_guidance={"scalars": 0, "tensors": 0, "images": 0})
     events.Reload()
     tags = events.Tags()
     shown = {
@@ -175,6 +175,7 @@ def shown_curves(log_dir):
         shown[tag] = sorted(
             {e.step: e.tensor_proto.string_val[0] for e in events.Tensors(tag)}.items()
         )
+    shown |= {tag: [e.step for e in events.Images(tag)] for tag in tags["images"]}
     shown.pop("config/text_summary")  # holds the names of the run's own folders
     return shown
 

@@ -14,7 +14,7 @@ from conftest import ROOT
 import benchmark
 from config import PRESETS, Config
 from train import parse_arguments
-from translate import Options
+from translator import Options
 
 README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = sorted(

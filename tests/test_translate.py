@@ -1,5 +1,6 @@
 """What people do with `translate.py`: a sentence, lines, files, and mistakes."""
 
+import json
 import os
 import pty
 import re
@@ -16,9 +17,11 @@ from conftest import ROOT, run_script
 import checkpoint
 from config import config_from_dict
 from dataset import BilingualDataset, get_saved_tokenizers
+from decode import beam_search
 from model import build_transformer
 from sources import read_lines
-from translate import Options, load_translator, translate_file
+from translate import translate_file
+from translator import Options, load_translator
 from validation import run_validation
 
 WEIGHTS = "train_weights"
@@ -34,9 +37,8 @@ def translator(trained):
 
 
 def say(translator, *texts):
-    """Translate texts as `translate.py` does lines of a file, all together."""
     lines = [translator.split(text, number) for number, text in enumerate(texts, start=1)]
-    return translator.translate(lines)
+    return [translations[0].text for translations in translator.translate(lines)]
 
 
 def test_a_sentence_is_translated_by_the_run_trained_last_here(trained):
@@ -315,7 +317,8 @@ def test_the_budget_of_a_batch_is_the_one_asked(translator):
     hook = translator.model.encoder.register_forward_hook(
         lambda _, args, __: sizes.append(args[0].shape[:2].numel())
     )
-    say(replace(translator, batch_tokens=8), *["one two"] * 5)
+    options = replace(translator.options, batch_tokens=8)
+    say(replace(translator, options=options), *["one two"] * 5)
     hook.remove()
     assert sizes == [8, 8, 4]
 
@@ -327,3 +330,111 @@ def test_bf16_weights_translate_what_was_learned_to_the_same_text(trained):
         for precision in ("fp32", "bf16")
     ]
     assert results[0] == results[1] == "uno due tre\ndieci\nquattro quattro nove otto\n"
+
+
+# --- Search, scores, formats ---
+
+
+def test_beams_and_formats_come_through_the_command_line(trained):
+    lines = "one two three\n\nten nine\n"
+    text = translate(trained, stdin=lines).stdout
+    assert translate(trained, "--beam_size", 4, "--alpha", 0, stdin=lines).stdout == text
+    rows = translate(
+        trained, "--beam_size", 3, "--n_best", 2, "--format", "tsv", stdin=lines
+    ).stdout
+    cells = [row.split("\t") for row in rows.splitlines()]
+    assert [len(row) for row in cells] == [5, 3, 5]
+    assert [row[0] for row in cells] == ["one two three", "", "ten nine"]
+    assert [row[2] for row in cells] == text.splitlines()
+    assert float(cells[0][1]) > float(cells[0][3])
+    found = translate(trained, "--beam_size", 3, "--n_best", 3, "--format", "jsonl", stdin=lines)
+    rows = [json.loads(row) for row in found.stdout.splitlines()]
+    assert [row["source"] for row in rows] == lines.splitlines()
+    assert [row["hypotheses"][0]["text"] for row in rows] == text.splitlines()
+    assert [len(row["hypotheses"]) for row in rows] == [3, 1, 3]
+
+
+def test_given_translations_have_the_score_that_translating_reports(trained, tmp_path):
+    (tmp_path / "in.txt").write_text("one two three\nten\nfour nine eight eight\n", "utf-8")
+    arguments = ("--input", tmp_path / "in.txt")
+    rows = translate(trained, *arguments, "--format", "tsv", "--alpha", 0).stdout.splitlines()
+    texts, scores = ([row.split("\t")[i] for row in rows] for i in (2, 1))
+    (tmp_path / "out.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    given = translate(trained, *arguments, "--target", tmp_path / "out.txt").stdout
+    assert list(map(float, given.splitlines())) == pytest.approx(list(map(float, scores)), abs=1e-3)
+    (tmp_path / "out.txt").write_text("uno due uno\ndue\ndieci\n", "utf-8")
+    worse = translate(trained, *arguments, "--target", tmp_path / "out.txt").stdout
+    assert all(float(b) < float(a) - 1 for a, b in zip(scores, worse.splitlines(), strict=True))
+
+
+def test_a_test_set_is_compared_and_nothing_else_is_printed(trained, tmp_path):
+    (tmp_path / "in.txt").write_text("one two three four\nten nine eight seven\n", "utf-8")
+    (tmp_path / "ref.txt").write_text("uno due tre quattro\ndieci nove otto sette\n", "utf-8")
+    arguments = ("--input", tmp_path / "in.txt", "--reference", tmp_path / "ref.txt")
+    lines = translate(trained, *arguments).stdout.splitlines()
+    assert [line.split("|")[0].split(" ")[0] for line in lines] == [
+        "BLEU", "chrF2", "TER", "CER", "WER",
+    ]  # fmt: skip
+    assert "= 100.00" in lines[0] and lines[3:] == ["CER = 0.00", "WER = 0.00"]
+    assert all("version:" in line for line in lines[:3])
+    with_interval = translate(trained, *arguments, "--bootstrap", "--beam_size", 2).stdout
+    assert "±" in with_interval.splitlines()[0]
+    output = translate(trained, *arguments, "--output", tmp_path / "out.txt").stdout
+    assert output.splitlines() == lines
+    assert (tmp_path / "out.txt").read_text("utf-8") == (tmp_path / "ref.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--n_best", 3, "--format", "tsv"], "n_best (3) must be at most beam_size (1)"),
+        (["--n_best", 2, "--beam_size", 4], "n_best (2) needs --format tsv or jsonl"),
+        (["--beam_size", 0], "beam_size (0) must be at least 1"),
+        (["--alpha", -1], "alpha (-1.0) must be 0 or more"),
+        (["--target", "x"], "--target x needs --input"),
+        (["--reference", "x"], "--reference x needs --input"),
+    ],
+)
+def test_options_that_cannot_go_together_are_refused(trained, flags, words):
+    process = translate(trained, "one", *flags, check=False)
+    assert process.returncode != 0 and "Traceback" not in process.stderr
+    assert " ".join(words.split()) in " ".join(process.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("--target", "uno\n", "in.txt has 2 lines"),
+        ("--target", "uno\n\n", "line 2 has 1 and 0 tokens"),
+        ("--reference", "uno\n", "in.txt has 2 lines"),
+        ("--reference", None, "there is no file"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_input_is_refused(trained, tmp_path, name, text, words):
+    (tmp_path / "in.txt").write_text("one\ntwo\n", "utf-8")
+    if text is not None:
+        (tmp_path / "other.txt").write_text(text, "utf-8")
+    flags = ("--input", tmp_path / "in.txt", name, tmp_path / "other.txt")
+    process = translate(trained, *flags, check=False)
+    assert process.returncode == 1 and words in process.stderr and process.stdout == ""
+
+
+def test_validation_may_use_a_beam(trained, monkeypatch):
+    from datasets import Dataset
+
+    state = checkpoint.load(trained / WEIGHTS / "tmodel_best.pt")
+    config = replace(config_from_dict(state["config"]), beam_size=3)
+    tokenizers = get_saved_tokenizers(state)
+    pairs = Dataset.from_dict({"src_text": ["one two", "ten"], "tgt_text": ["uno due", "dieci"]})
+    dataset = BilingualDataset(pairs, *tokenizers, config.seq_len)
+    model = build_transformer(*(t.size for t in tokenizers), **config.model_arguments())
+    model.load_state_dict(state["model"])
+    sizes = []
+
+    def note(*args, beam_size, **kwargs):
+        sizes.append(beam_size)
+        return beam_search(*args, beam_size=beam_size, **kwargs)
+
+    monkeypatch.setattr("validation.beam_search", note)
+    predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
+    assert predicted == ["uno due", "dieci"] and set(sizes) == {3}

@@ -1,0 +1,69 @@
+"""What the decoder's cross-attention looks at, and pictures of it."""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from model import Transformer
+from tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@torch.inference_mode()
+def cross_attention(model: Transformer, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
+    """Return how much each target token attends to each source token: (N, B, h, T, S).
+
+    src is (B, S), src_mask (B, 1, 1, S), tgt (B, T) the decoder's input. Over S they add up to 1.
+    """
+    weights = []
+
+    def note(attention, arguments, keywords) -> None:
+        weights.append(attention.weights(*arguments, mask=keywords["mask"]))
+
+    handles = [
+        layer.cross_attention.sublayer.register_forward_pre_hook(note, with_kwargs=True)
+        for layer in model.decoder.layers
+    ]
+    try:
+        model.vectors(src, src_mask, tgt)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(weights)
+
+
+def tokens_of(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
+    """Return the text of each id by itself; parts of a character show as their token."""
+    texts = [tokenizer.backend.decode([i], skip_special_tokens=False).strip() for i in ids]
+    return [
+        text if text and "�" not in text else tokenizer.backend.id_to_token(i)
+        for i, text in zip(ids, texts, strict=True)
+    ]
+
+
+def draw(weights: Tensor, src_tokens: list[str], tgt_tokens: list[str]) -> "Figure":
+    """Return a heat map of weights (heads, T, S), a panel a head, with tokens on its axes."""
+    from matplotlib.figure import Figure
+
+    heads, height, width = weights.shape
+    columns = math.ceil(math.sqrt(heads))
+    rows = math.ceil(heads / columns)
+    size = (columns * (1.5 + 0.3 * width), rows * (1.5 + 0.27 * height))
+    figure = Figure(figsize=size, layout="constrained")
+    for head, panel in enumerate(figure.subplots(rows, columns, squeeze=False).flat):
+        if head >= heads:
+            panel.axis("off")
+            continue
+        panel.imshow(weights[head].float().cpu().numpy(), cmap="Blues", vmin=0, vmax=1)
+        # Tokens may hold dollar signs, which would begin a formula.
+        panel.set_xticks(range(width), [token.replace("$", r"\$") for token in src_tokens])
+        panel.set_yticks(range(height), [token.replace("$", r"\$") for token in tgt_tokens])
+        panel.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False)
+        panel.tick_params(axis="x", labelbottom=False)
+        if heads > 1:
+            panel.set_xlabel(f"head {head + 1}")
+    return figure
