@@ -15,7 +15,7 @@ from conftest import ROOT
 from torch import nn
 
 import model as model_room
-import translate
+import translator
 import validation
 from config import Config
 from dataset import Batch, causal_mask, form_batches, padding_mask
@@ -32,6 +32,7 @@ from model import (
 )
 from run import Progress
 from tokenizer import build_tokenizer
+from translator import Options
 from update import learning_rate, train_update
 from validation import target_loss
 
@@ -709,4 +710,5 @@ def test_a_sentence_past_the_table_is_refused():
 
 @difference("Decoding")
 def test_validation_and_translation_decode_greedily():
-    assert validation.greedy_decode is translate.greedy_decode is greedy_decode
+    assert validation.greedy_decode is translator.greedy_decode is greedy_decode
+    assert Config().beam_size == Options().beam_size == Options().average == 1

@@ -12,15 +12,23 @@ import tyro
 from conftest import ROOT
 
 import benchmark
+import export
 from config import PRESETS, Config
 from train import parse_arguments
 from translator import Options
 
 README = (ROOT / "README.md").read_text("utf-8")
+SCRIPTS = {
+    "translate.py": Options,
+    "export.py": export.Options,
+    "benchmark.py": benchmark.Options,
+}
 COMMANDS = sorted(
     {
         match.strip()
-        for match in re.findall(r"python ((?:train|translate|benchmark)\.py[^`\n|&<]*)", README)
+        for match in re.findall(
+            r"python ((?:train|translate|benchmark|export)\.py[^`\n|&<#]*)", README
+        )
         if "--help" not in match
     }
 )
@@ -32,8 +40,7 @@ def test_each_command_parses(command):
     if script == "train.py":
         parse_arguments(arguments)
     else:
-        options = {"translate.py": Options, "benchmark.py": benchmark.Options}[script]
-        tyro.cli(options, args=arguments)
+        tyro.cli(SCRIPTS[script], args=arguments)
 
 
 def test_the_commands_were_found():
@@ -41,7 +48,7 @@ def test_the_commands_were_found():
 
 
 def test_each_flag_exists():
-    kinds = (Config, Options, benchmark.Options)
+    kinds = (Config, *SCRIPTS.values())
     known = {field.name for kind in kinds for field in fields(kind)}
     known |= {"help", "index-url", "logdir"}
     assert set(re.findall(r"--([a-z][a-z_-]+)", README)) <= known
