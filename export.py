@@ -14,11 +14,9 @@ from typing import Literal
 import tyro
 from torch import Tensor, nn
 
-import checkpoint
-from config import Config, config_from_dict, find_weights_file_path
-from dataset import get_saved_tokenizers
-from model import MultiHeadAttentionBlock, ResidualConnection, Transformer, build_transformer
+from model import MultiHeadAttentionBlock, ResidualConnection
 from tokenizer import Tokenizer
+from translator import Trained, load_trained
 
 
 @dataclass(frozen=True)
@@ -31,30 +29,14 @@ class Options:
     quantization: Literal["none", "int8", "int16", "float16", "bfloat16"] = "none"  # of weights
 
 
-def load_model(place: str | None) -> tuple[Transformer, Config, Tokenizer, Tokenizer]:
-    path = find_weights_file_path(Path(place) if place else None)
-    state = checkpoint.load(path)
-    config = config_from_dict(state["config"])
-    tokenizer_src, tokenizer_tgt = get_saved_tokenizers(state)
-    model = build_transformer(tokenizer_src.size, tokenizer_tgt.size, **config.model_arguments())
-    checkpoint.load_weights(model, state, path)
-    return model.eval(), config, tokenizer_src, tokenizer_tgt
-
-
-def export_ctranslate2(
-    folder: Path,
-    model: Transformer,
-    config: Config,
-    tokenizer_src: Tokenizer,
-    tokenizer_tgt: Tokenizer,
-    quantization: str | None,
-) -> None:
+def export_ctranslate2(folder: Path, trained: Trained, quantization: str | None) -> None:
     """Write a model that CTranslate2 runs, its tokenizers, and how to run it, into folder."""
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError:
         raise ValueError("ctranslate2 is not installed: pip install ctranslate2==4.8.5") from None
 
+    model, config = trained.model, trained.config
     spec = TransformerSpec.from_config(
         (config.N, config.N), config.h, pre_norm=config.norm == "pre"
     )
@@ -62,8 +44,8 @@ def export_ctranslate2(
     spec.config.decoder_start_token = "[SOS]"
     spec.config.add_source_bos = spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
-    spec.register_source_vocabulary(vocabulary(tokenizer_src))
-    spec.register_target_vocabulary(vocabulary(tokenizer_tgt))
+    spec.register_source_vocabulary(vocabulary(trained.tokenizer_src))
+    spec.register_target_vocabulary(vocabulary(trained.tokenizer_tgt))
 
     spec.encoder.embeddings[0].weight = plain(model.src_embed.embedding.weight)
     spec.decoder.embeddings.weight = plain(model.tgt_embed.embedding.weight)
@@ -88,8 +70,8 @@ def export_ctranslate2(
 
     text = json.dumps(asdict(config), indent=2)
     (folder / "run.json").write_text(text + "\n", "utf-8")
-    (folder / "tokenizer_src.json").write_text(tokenizer_src.to_json(), "utf-8")
-    (folder / "tokenizer_tgt.json").write_text(tokenizer_tgt.to_json(), "utf-8")
+    (folder / "tokenizer_src.json").write_text(trained.tokenizer_src.to_json(), "utf-8")
+    (folder / "tokenizer_tgt.json").write_text(trained.tokenizer_tgt.to_json(), "utf-8")
     (folder / "README.md").write_text(HOW_TO_RUN, "utf-8")
 
 
@@ -133,7 +115,7 @@ def set_attention(spec: object, sublayer: ResidualConnection, is_self: bool) -> 
     set_norm(spec.layer_norm, sublayer.norm)
 
 
-def export_safetensors(folder: Path, model: Transformer, config: Config) -> None:
+def export_safetensors(folder: Path, trained: Trained) -> None:
     """Write weights and config into folder; tied weights under each of their names."""
     try:
         from safetensors.torch import save_file
@@ -141,9 +123,9 @@ def export_safetensors(folder: Path, model: Transformer, config: Config) -> None
         raise ValueError("safetensors is not installed: pip install safetensors") from None
 
     folder.mkdir()
-    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    weights = {name: weight.clone() for name, weight in trained.model.state_dict().items()}
     save_file(weights, folder / "model.safetensors")
-    text = json.dumps(asdict(config), indent=2)
+    text = json.dumps(asdict(trained.config), indent=2)
     (folder / "config.json").write_text(text + "\n", "utf-8")
 
 
@@ -156,15 +138,15 @@ def export(options: Options) -> None:
         raise FileNotFoundError(f"the folder of --output {folder} is not there")
     if options.format == "safetensors" and options.quantization != "none":
         raise ValueError(f"--quantization {options.quantization} is for --format ctranslate2")
-    model, config, *tokenizers = load_model(options.weights)
+    trained = load_trained(options.weights)
     temporary = folder.with_name(f"{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         if options.format == "ctranslate2":
             quantization = None if options.quantization == "none" else options.quantization
-            export_ctranslate2(temporary, model, config, *tokenizers, quantization)
+            export_ctranslate2(temporary, trained, quantization)
         else:
-            export_safetensors(temporary, model, config)
+            export_safetensors(temporary, trained)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

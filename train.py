@@ -134,19 +134,24 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     run.save(run.path())
 
 
+def sample_indices(dataset: BilingualDataset) -> list[int]:
+    return np.unique(np.linspace(0, len(dataset) - 1, SAMPLES, dtype=int)).tolist()
+
+
 def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list[list[str]]:
     """Return source, target and prediction of a few items, always the same ones."""
-    chosen = np.unique(np.linspace(0, len(predicted) - 1, SAMPLES, dtype=int)).tolist()
+    chosen = sample_indices(dataset)
     columns = (dataset.texts("src_text"), dataset.texts("tgt_text"), predicted)
     return [[column[i] for column in columns] for i in chosen]
 
 
 def sample_attention(run: Run, predicted: list[str]) -> "Figure":
-    """Return a picture of the last layer's cross-attention for the first sample's prediction."""
+    """Return a picture of the last layer's cross-attention for the longest sample's prediction."""
     data = run.data.valid
-    item = data[0]
+    longest = max(sample_indices(data), key=lambda i: data.src_lens[i])
+    item = data[longest]
     batch = data.collate([item]).to(run.device)
-    ids = data.tokenizer_tgt.encode(predicted[0])
+    ids = data.tokenizer_tgt.encode(predicted[longest])
     tgt = batch.tgt_in.new_tensor([[data.tokenizer_tgt.sos_id, *ids]])[:, : run.config.seq_len]
     with evaluating(run.model):
         weights = cross_attention(run.model, batch.src, batch.src_mask, tgt)[-1, 0]

@@ -69,6 +69,10 @@ def translate_file(translator: Translator, source: Path, target: Path | None) ->
             bar.update(len(found))
     if target:
         file.close()
+    if options.attention:
+        for number, text in enumerate(texts, start=1):
+            if clean_text(text):
+                save_picture(translator, text, number)
     return best
 
 
@@ -103,7 +107,7 @@ def translate_lines(translator: Translator, lines: Iterable[str]) -> int:
     for number, line in enumerate(lines, start=1):
         try:
             translations = translator.translate_text(line, number)
-            if translator.options.attention:
+            if translator.options.attention and clean_text(line):
                 save_picture(translator, line, number)
             print(in_format(line, translations, translator.options.format), flush=True)
         except ValueError as error:

@@ -341,6 +341,45 @@ def load_exported(options: Options, folder: Path) -> ExportedTranslator:
     return ExportedTranslator(None, *tokenizers, config, torch.device("cpu"), options, engine)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What a checkpoint holds for translating, its model on the CPU."""
+
+    path: Path
+    global_step: int
+    model: Transformer
+    config: Config
+    tokenizer_src: Tokenizer
+    tokenizer_tgt: Tokenizer
+
+
+def load_trained(weights: str | None, average: int = 1) -> Trained:
+    """Load the checkpoint that weights names, or the mean of the last epochs' of its run.
+
+    Raises FileNotFoundError or ValueError, in one line, before memory is taken for what the file
+    does not hold.
+    """
+    place = Path(weights) if weights else None
+    if average == 1:
+        path = find_weights_file_path(place)
+        state = checkpoint.load(path)
+    else:
+        *others, path = last_weights_file_paths(place, average)
+        state = checkpoint.average([*others, path])
+        note(f"the mean of the weights in {', '.join(each.name for each in others)} and")
+    config = config_from_dict(state["config"])
+    tokenizers = get_saved_tokenizers(state)
+    held = sum(weight.numel() for weight in state["model"].values())
+    least = config.N * config.d_model * (config.d_model + config.d_ff)
+    if least > held:
+        raise ValueError(
+            f"the checkpoint {path} holds {held:,} numbers, its config asks for over {least:,}"
+        )
+    model = build_transformer(*(each.size for each in tokenizers), **config.model_arguments())
+    checkpoint.load_weights(model, state, path)
+    return Trained(path, state["global_step"], model.eval(), config, *tokenizers)
+
+
 def load_translator(options: Options) -> Translator:
     """Load the checkpoint or exported model that the options name; standard error has its name."""
     if options.weights and (Path(options.weights) / "model.bin").is_file():
@@ -348,29 +387,13 @@ def load_translator(options: Options) -> Translator:
     device = get_device(options.device)
     if device.type == "cpu":
         keep_freed_memory()
-    place = Path(options.weights) if options.weights else None
-    if options.average == 1:
-        path = find_weights_file_path(place)
-        state = checkpoint.load(path)
-    else:
-        *others, path = last_weights_file_paths(place, options.average)
-        state = checkpoint.average([*others, path])
-        note(f"the mean of the weights in {', '.join(each.name for each in others)} and")
-    config = config_from_dict(state["config"])
-    tokenizer_src, tokenizer_tgt = get_saved_tokenizers(state)
-    # More than the file holds is refused before memory is taken for it.
-    held = sum(weight.numel() for weight in state["model"].values())
-    least = config.N * config.d_model * (config.d_model + config.d_ff)
-    if least > held:
-        raise ValueError(
-            f"the checkpoint {path} holds {held:,} numbers, its config asks for over {least:,}"
-        )
-    model = build_transformer(tokenizer_src.size, tokenizer_tgt.size, **config.model_arguments())
-    checkpoint.load_weights(model, state, path)
-    note(f"{path}: {config.lang_src} -> {config.lang_tgt}, after {state['global_step']:,} updates")
+    trained = load_trained(options.weights, options.average)
+    config = trained.config
+    languages = f"{config.lang_src} -> {config.lang_tgt}"
+    note(f"{trained.path}: {languages}, after {trained.global_step:,} updates")
     dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
-    model = model.to(device, dtype).eval()
-    return Translator(model, tokenizer_src, tokenizer_tgt, config, device, options)
+    model = trained.model.to(device, dtype)
+    return Translator(model, trained.tokenizer_src, trained.tokenizer_tgt, config, device, options)
 
 
 def note(message: str) -> None:

@@ -188,3 +188,46 @@ def test_rules_that_leave_nothing_give_what_there_was():
     model.projection.linear.bias.data[EOS] = float("-inf")
     found = search(model, src, mask, 2, rules=Rules(no_repeat_ngram=1))
     assert all(len(ids) == 6 == len(set(ids)) for ids in ids_of(found))  # all but [EOS], once
+
+
+class Told:
+    """A model whose next token has given probabilities, whatever came before."""
+
+    tgt_seq_len = 40
+
+    def __init__(self, *steps):
+        self.steps, self.calls = [torch.tensor(step).log() for step in steps], 0
+
+    def encode(self, src, src_mask):
+        return src.float().unsqueeze(2)
+
+    def new_cache(self):
+        return type("", (), {"select": lambda *_, **__: None})()
+
+    def decode(self, encoder_output, src_mask, tgt, cache):
+        self.calls += 1
+        return encoder_output[:, :1]
+
+    def project(self, x):
+        step = self.steps[min(self.calls, len(self.steps)) - 1]
+        return step.expand(len(x), -1)
+
+
+def test_a_full_beam_ends_a_sentence_even_if_the_penalty_would_favour_a_longer_one():
+    # [EOS] now, or nearly as likely a token that is certain to be followed by more of itself.
+    model = Told([0.01, 0.01, 0.01, 0.5, 0.47], [1e-6, 1e-6, 1e-6, 1e-6, 1.0])
+    src, mask = make_sources(count=1)
+    assert search(model, src, mask, 1, alpha=1.0)[0][0].ids == [EOS]
+    assert model.calls == 1
+
+
+def test_a_sentence_ends_when_none_that_goes_on_can_win():
+    model = Told([0.02, 0.02, 0.02, 0.9, 0.04])
+    src, mask = make_sources(count=1)
+    assert search(model, src, mask, 3, alpha=0.0)[0][0].ids == [EOS]
+    assert model.calls == 1
+    model.calls = 0
+    assert [each.ids[-1] for each in search(model, src, mask, 3, alpha=0.0, n_best=3)[0]] == [
+        EOS
+    ] * 3
+    assert model.calls == 2  # [EOS] alone, then after each of the other two

@@ -11,11 +11,11 @@ import checkpoint
 from attention import cross_attention, draw, tokens_of
 from config import get_weights_file_path
 from dataset import padding_mask
-from export import Options, export, load_model
+from export import Options, export
 from model import build_transformer
 from train import start_run
 from translator import Options as TranslateOptions
-from translator import load_translator
+from translator import load_trained, load_translator
 
 LINES = ["one two three", "ten", "four four nine eight", "", "seven six five four three two"]
 
@@ -121,7 +121,9 @@ def test_safetensors_come_back_as_the_model(trained, tmp_path):
     load_file = pytest.importorskip("safetensors.torch").load_file
     weights = str(trained / "train_weights")
     export(Options(str(tmp_path / "x"), format="safetensors", weights=weights))
-    model, config, src, tgt = load_model(weights)
+    trained = load_trained(weights)
+    model, config = trained.model, trained.config
+    src, tgt = trained.tokenizer_src, trained.tokenizer_tgt
     settings = json.loads((tmp_path / "x" / "config.json").read_text())
     assert settings["d_model"] == config.d_model
     again = build_transformer(src.size, tgt.size, **config.model_arguments())
@@ -196,6 +198,9 @@ def test_pictures_are_saved_one_a_sentence(trained, tmp_path):
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     run_script("translate.py", *flags, tmp_path / "all", "--heads", "each", stdin="one\ntwo\n")
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["0001.png", "0002.png"]
+    (tmp_path / "in.txt").write_text("one\n\nthree four\n", "utf-8")
+    run_script("translate.py", *flags, tmp_path / "file", "--input", tmp_path / "in.txt")
+    assert sorted(path.name for path in (tmp_path / "file").iterdir()) == ["0001.png", "0003.png"]
 
 
 # --- The mean of checkpoints ---

@@ -1108,3 +1108,14 @@ def test_logits_are_made_of_real_tokens_alone_and_a_few_at_a_time(tmp_path, monk
     assert total.item() == pytest.approx(loss.item(), rel=1e-5)
     for gradient, parameter in zip(expected, run.model.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_each_validation_has_a_picture_of_the_same_sentences_attention(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=2)
+    train_model(config)
+    events = EventAccumulator(config.experiment_name)
+    events.Reload()
+    steps = [row["step"] for row in checkpoint.load(get_weights_file_path(config, 1))["history"]]
+    pictures = events.Images("val/attention")
+    assert [each.step for each in pictures] == steps and len(steps) == 2
+    assert all(each.encoded_image_string.startswith(b"\x89PNG") for each in pictures)
