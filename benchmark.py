@@ -56,6 +56,12 @@ class Options:
     device: str = "auto"  # auto, cpu, cuda, mps
     repeats: int = 3  # of each measurement
 
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats ({self.repeats}) must be at least 1")
+        if self.json and not Path(self.json).absolute().parent.is_dir():
+            raise ValueError(f"the folder of --json {self.json} is not there")
+
 
 # --- Measuring ---
 
@@ -580,6 +586,8 @@ def main() -> int:
                 print(f"\n({name}: {time.perf_counter() - started:.0f} s)")
         if options.json:
             Path(options.json).write_text(json.dumps(results, indent=2) + "\n", "utf-8")
+    except KeyboardInterrupt:
+        return 130
     except (ValueError, OSError) as error:
         print(f"benchmark.py: {error}", file=sys.stderr)
         return 1

@@ -123,10 +123,13 @@ def average(paths: Iterable[Path]) -> dict:
     """
     first, *others = paths
     state = load(first)
+    data = state["data"]
     sums = {name: weight.double() for name, weight in state["model"].items()}
     for path in others:
         before, state = state["model"], load(path)
         check_tensors(state["model"], before, f"the checkpoint {path}")
+        if state["data"] != data:
+            raise ValueError(f"{path} is of another run than {first}: they have other pairs")
         for name, weight in state["model"].items():
             sums[name] += weight
     count = 1 + len(others)

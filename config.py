@@ -271,24 +271,22 @@ def newer_weights_file_paths(config: Config, epoch: int, step: int) -> list[Path
     ]
 
 
-def last_weights_file_paths(place: Path | None, count: int) -> list[Path]:
-    """Return the newest checkpoints of finished epochs of a folder, to be averaged.
+def last_weights_file_paths(folder: Path, basename: str, count: int) -> list[Path]:
+    """Return a run's newest checkpoints of finished epochs, oldest first, to be averaged.
 
-    `place` is as in `find_weights_file_path`. Raises FileNotFoundError when there are too few.
+    Raises FileNotFoundError when there are too few.
     """
-    newest = find_weights_file_path(place)
-    start = re.fullmatch(r"(.*?)(best|\d+(_\d+)?)\.pt", newest.name)
-    numbered = []
-    for path in newest.parent.glob("*.pt") if start else ():
-        match = re.fullmatch(rf"{re.escape(start[1])}(\d+)\.pt", path.name)
-        if match:
-            numbered.append((int(match[1]), path))
+    matches = [
+        (re.fullmatch(rf"{re.escape(basename)}(\d+)\.pt", path.name), path)
+        for path in folder.glob("*.pt")
+    ]
+    numbered = sorted((int(match[1]), path) for match, path in matches if match)
     if len(numbered) < count:
         raise FileNotFoundError(
-            f"{newest.parent} has {len(numbered)} checkpoints of finished epochs to average, not "
-            f"{count}; train with a higher --keep_last"
+            f"{folder} has {len(numbered)} checkpoints of finished epochs to average, not {count}; "
+            "train with a higher --keep_last"
         )
-    return [path for _, path in sorted(numbered)[-count:]]
+    return [path for _, path in numbered[-count:]]
 
 
 def find_weights_file_path(place: Path | None) -> Path:

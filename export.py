@@ -7,6 +7,7 @@ is weights and config for other uses.
 import json
 import shutil
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,6 @@ import tyro
 from torch import Tensor, nn
 
 from model import MultiHeadAttentionBlock, ResidualConnection
-from tokenizer import Tokenizer
 from translator import Trained, load_trained
 
 
@@ -44,8 +44,8 @@ def export_ctranslate2(folder: Path, trained: Trained, quantization: str | None)
     spec.config.decoder_start_token = "[SOS]"
     spec.config.add_source_bos = spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
-    spec.register_source_vocabulary(vocabulary(trained.tokenizer_src))
-    spec.register_target_vocabulary(vocabulary(trained.tokenizer_tgt))
+    spec.register_source_vocabulary(trained.tokenizer_src.vocabulary())
+    spec.register_target_vocabulary(trained.tokenizer_tgt.vocabulary())
 
     spec.encoder.embeddings[0].weight = plain(model.src_embed.embedding.weight)
     spec.decoder.embeddings.weight = plain(model.tgt_embed.embedding.weight)
@@ -83,11 +83,6 @@ HOW_TO_RUN = """\
     result = translator.translate_batch([tokens], beam_size=4)[0].hypotheses[0]
     print(tgt.decode([tgt.token_to_id(token) for token in result]))
 """
-
-
-def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    ids = tokenizer.backend.get_vocab()
-    return sorted(ids, key=ids.get)
 
 
 def plain(tensor: Tensor) -> object:
@@ -139,8 +134,8 @@ def export(options: Options) -> None:
     if options.format == "safetensors" and options.quantization != "none":
         raise ValueError(f"--quantization {options.quantization} is for --format ctranslate2")
     trained = load_trained(options.weights)
-    temporary = folder.with_name(f"{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent))
+    temporary = made / folder.name
     try:
         if options.format == "ctranslate2":
             quantization = None if options.quantization == "none" else options.quantization
@@ -149,7 +144,7 @@ def export(options: Options) -> None:
             export_safetensors(temporary, trained)
         temporary.rename(folder)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(made)
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{folder}: {options.format}, {size / 2**20:,.1f} MiB")
 
@@ -158,6 +153,8 @@ def main() -> int:
     options = tyro.cli(Options, prog="export.py", description=__doc__, use_underscores=True)
     try:
         export(options)
+    except KeyboardInterrupt:
+        return 130
     except (ValueError, OSError) as error:
         print(f"export.py: {error}", file=sys.stderr)
         return 1

@@ -46,6 +46,11 @@ class Tokenizer:
         """Number of entries, special tokens included."""
         return self.backend.get_vocab_size()
 
+    def vocabulary(self) -> list[str]:
+        """Return the entries in the order of their ids."""
+        ids = self.backend.get_vocab()
+        return sorted(ids, key=ids.get)
+
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         encodings = self.backend.encode_batch_fast(texts, add_special_tokens=False)
         control = {self.pad_id, self.sos_id, self.eos_id}

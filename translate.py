@@ -15,21 +15,26 @@ from pathlib import Path
 import tyro
 from tqdm import tqdm
 
+from device import is_out_of_memory
 from sources import read_lines
 from tokenizer import clean_text
-from translator import Options, Translation, Translator, load_translator, note
+from translator import PICTURES, Options, Translation, Translator, load_translator, note
 
 CHUNK = 1000  # lines of a file sorted and translated together, then written
 
 
 def check_files(options: Options) -> None:
-    """Raise FileNotFoundError for an input that is not there or an output that cannot be made."""
+    """Raise FileNotFoundError, or ValueError, for files that are not there or cannot be made."""
     for name in ("input", "target", "reference"):
         path = getattr(options, name)
         if path is not None and not Path(path).is_file():
             raise FileNotFoundError(f"there is no file {path!r} for --{name}")
-    if options.output and not Path(options.output).absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder of --output {options.output} is not there")
+    for name in ("output", "attention"):
+        path = getattr(options, name)
+        if path and not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"the folder of --{name} {path} is not there")
+    if options.output and Path(options.output).resolve() == Path(options.input).resolve():
+        raise ValueError(f"--output {options.output} is the input itself")
 
 
 def in_format(source: str, translations: list[Translation], format: str) -> str:
@@ -88,6 +93,9 @@ def compare_file(translator: Translator, options: Options) -> None:
     """Translate --input and print the scores of the translations against --reference."""
     source, reference = Path(options.input), Path(options.reference)
     targets = [clean_text(text) for text in read_lines(reference)]
+    blank = next((number for number, text in enumerate(targets, start=1) if not text), None)
+    if blank or not targets:
+        raise ValueError(f"{reference} has no text in line {blank or 1}, to compare with")
     check_lengths(source, list(read_lines(source)), reference, targets)
     predicted = translate_file(translator, source, Path(options.output) if options.output else None)
     import metrics  # takes seconds to import
@@ -107,28 +115,36 @@ def translate_lines(translator: Translator, lines: Iterable[str]) -> int:
     for number, line in enumerate(lines, start=1):
         try:
             translations = translator.translate_text(line, number)
-            if translator.options.attention and clean_text(line):
-                save_picture(translator, line, number)
-            print(in_format(line, translations, translator.options.format), flush=True)
         except ValueError as error:
             note(f"translate.py: {error}")
-            print(flush=True)
+            translations = [Translation("", 0.0, 0.0)]
             code = 1
+        print(in_format(line, translations, translator.options.format), flush=True)
+        if translator.options.attention and translations[0].text:
+            code = save_picture(translator, line, number) or code
     return code
 
 
-def save_picture(translator: Translator, line: str, number: int) -> None:
-    """Save a picture under the name that was asked for, or in a folder of that name."""
+def save_picture(translator: Translator, line: str, number: int) -> int:
+    """Save a picture under the name that was asked for, or in a folder of that name.
+
+    A line that cannot have one is told; returns the exit code.
+    """
     path = Path(translator.options.attention)
-    if path.suffix not in (".png", ".pdf", ".svg"):
-        path.mkdir(exist_ok=True)
-        path = path / f"{number:04d}.png"
-    elif number > 1:
-        raise ValueError(
-            f"--attention {path} is one picture, and this is line {number}; name a folder"
-        )
-    translator.draw_attention(line, number).savefig(path, dpi=120)
+    try:
+        if path.suffix not in PICTURES:
+            path.mkdir(exist_ok=True)
+            path = path / f"{number:04d}.png"
+        elif number > 1:
+            raise ValueError(
+                f"--attention {path} is one picture, and this is line {number}; name a folder"
+            )
+        translator.draw_attention(line, number).savefig(path, dpi=120)
+    except (ValueError, OSError) as error:
+        note(f"translate.py: {error}")
+        return 1
     note(str(path))
+    return 0
 
 
 def prompt_lines(lang: str) -> Iterator[str]:
@@ -181,6 +197,12 @@ def main() -> int:
         return 1
     except (ValueError, OSError) as error:
         print(f"translate.py: {error}", file=sys.stderr)
+        return 1
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        first = str(error).splitlines()[:1] or ["out of memory"]
+        print(f"translate.py: {first[0]}; --batch_tokens may be lower", file=sys.stderr)
         return 1
 
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+PICTURES = (".png", ".pdf", ".svg")
+
+
 @dataclass(frozen=True)
 class Options:
     """What `translate.py` can be asked; the trailing comments are its help text."""
@@ -81,10 +84,23 @@ class Options:
         ).items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be at least {least}")
-        if not 0 <= self.alpha < float("inf"):
-            raise ValueError(f"alpha ({self.alpha}) must be 0 or more")
+        if not 0 <= self.alpha <= 10:
+            raise ValueError(f"alpha ({self.alpha}) must be in [0, 10]")
+        if self.beam_size > 1000:
+            raise ValueError(f"beam_size ({self.beam_size}) must be at most 1000")
         if self.n_best > self.beam_size:
             raise ValueError(f"n_best ({self.n_best}) must be at most beam_size ({self.beam_size})")
+        if self.bootstrap and self.reference is None:
+            raise ValueError("--bootstrap needs --reference")
+        if self.heads == "each" and self.attention is None:
+            raise ValueError("--heads each needs --attention")
+        if self.target is not None and (self.output or self.attention or self.format != "text"):
+            raise ValueError("--target prints a number a line: no --output, --attention, --format")
+        if self.attention and Path(self.attention).suffix not in ("", *PICTURES):
+            raise ValueError(
+                f"--attention {self.attention} must end in one of {' '.join(PICTURES)}, or name a "
+                "folder"
+            )
         if self.n_best > 1 and self.format == "text":
             raise ValueError(f"n_best ({self.n_best}) needs --format tsv or jsonl")
         if self.text and self.input is not None:
@@ -156,7 +172,7 @@ class Translator:
                     for h in hypotheses
                 ]
                 ids = hypotheses[0].ids
-                if ids[-1] != self.tokenizer_tgt.eos_id:
+                if not ids or ids[-1] != self.tokenizer_tgt.eos_id:
                     number = first + pieces[i][0]
                     note(f"line {number}: the translation was cut at {len(ids)} tokens")
         for (number, _), translations in zip(pieces, ordered, strict=True):
@@ -277,37 +293,43 @@ class ExportedTranslator(Translator):
     engine: object  # a ctranslate2.Translator; there is no model of ours
 
     def decode(self, src: Tensor, src_mask: Tensor) -> list[list[Hypothesis]]:
-        options = self.options
         lens = src_mask.sum(dim=(1, 2, 3)).tolist()
-        to_token = self.tokenizer_src.backend.id_to_token
-        limits = [min(length + EXTRA_LENGTH, self.config.seq_len) for length in lens]
-        results = self.engine.translate_batch(
-            # The engine puts [SOS] and [EOS] around them.
-            [
-                [to_token(i) for i in row[1 : length - 1]]
-                for row, length in zip(src.tolist(), lens, strict=True)
-            ],
-            beam_size=options.beam_size,
-            num_hypotheses=options.beam_size,
-            length_penalty=options.alpha,
-            min_decoding_length=options.min_length,
-            no_repeat_ngram_size=options.no_repeat_ngram,
-            disable_unk=options.ban_unknown,
-            suppress_sequences=(
-                [["[PAD]"], ["[SOS]"]] if options.min_length or options.no_repeat_ngram else None
-            ),
-            max_decoding_length=max(limits),
-            return_scores=True,
-            return_end_token=True,
-        )
-        return [self.chosen(result, limit) for result, limit in zip(results, limits, strict=True)]
+        found: list[list[Hypothesis]] = [[] for _ in lens]
+        # The engine has one limit for all it is given, so that those of one length go together.
+        for length in sorted(set(lens)):
+            rows = [row for row, each in enumerate(lens) if each == length]
+            limit = min(length + EXTRA_LENGTH, self.config.seq_len)
+            for row, result in zip(rows, self.run(src[rows, :length], limit), strict=True):
+                found[row] = self.chosen(result)
+        return found
 
-    def chosen(self, result: object, limit: int) -> list[Hypothesis]:
+    def run(self, src: Tensor, limit: int) -> list:
+        options, to_token = self.options, self.tokenizer_src.backend.id_to_token
+        is_forced = options.min_length or options.no_repeat_ngram
+        try:
+            return self.engine.translate_batch(
+                # The engine puts [SOS] and [EOS] around them.
+                [[to_token(i) for i in row[1:-1]] for row in src.tolist()],
+                beam_size=options.beam_size,
+                num_hypotheses=options.beam_size,
+                length_penalty=options.alpha,
+                min_decoding_length=min(options.min_length, limit),
+                no_repeat_ngram_size=options.no_repeat_ngram,
+                disable_unk=options.ban_unknown,
+                suppress_sequences=[["[PAD]"], ["[SOS]"]] if is_forced else None,
+                max_decoding_length=limit,
+                return_scores=True,
+                return_end_token=True,
+            )
+        except RuntimeError as error:
+            raise ValueError(f"the exported model cannot be run: {error}") from None
+
+    def chosen(self, result: object) -> list[Hypothesis]:
         """Return the engine's hypotheses by our length penalty, best first."""
         alpha = self.options.alpha if self.options.beam_size > 1 else 0.0
         found = []
         for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-            ids = [self.tokenizer_tgt.backend.token_to_id(token) for token in tokens][:limit]
+            ids = [self.tokenizer_tgt.backend.token_to_id(token) for token in tokens]
             total = score * len(tokens) ** alpha  # the engine divides by this
             found.append(
                 Hypothesis(ids, total, total / length_penalty(len(ids), self.options.alpha))
@@ -332,11 +354,21 @@ def load_exported(options: Options, folder: Path) -> ExportedTranslator:
         ) from None
     if options.average > 1 or options.precision != "fp32":
         raise ValueError("--average and --precision are for checkpoints, not an exported model")
-    config = config_from_dict(json.loads((folder / "run.json").read_text("utf-8")))
-    engine = ctranslate2.Translator(
-        str(folder), device="cuda" if get_device(options.device).type == "cuda" else "cpu"
-    )
     tokenizers = [load_tokenizer(folder / f"tokenizer_{side}.json") for side in ("src", "tgt")]
+    try:
+        values = json.loads((folder / "run.json").read_text("utf-8"))
+        files = [folder / f"{side}_vocabulary.json" for side in ("source", "target")]
+        if not all(file.exists() for file in files):
+            files = [folder / "shared_vocabulary.json"] * 2
+        words = [json.loads(file.read_text("utf-8")) for file in files]
+        device = "cuda" if get_device(options.device).type == "cuda" else "cpu"
+        engine = ctranslate2.Translator(str(folder), device=device)
+    except (RuntimeError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{folder} is damaged or not of export.py: {reason}") from None
+    if not isinstance(values, dict) or words != [each.vocabulary() for each in tokenizers]:
+        raise ValueError(f"{folder} is damaged: its vocabularies are not those of its tokenizers")
+    config = config_from_dict(values)
     note(f"{folder}: {config.lang_src} -> {config.lang_tgt}, by CTranslate2")
     return ExportedTranslator(None, *tokenizers, config, torch.device("cpu"), options, engine)
 
@@ -360,11 +392,13 @@ def load_trained(weights: str | None, average: int = 1) -> Trained:
     does not hold.
     """
     place = Path(weights) if weights else None
-    if average == 1:
-        path = find_weights_file_path(place)
-        state = checkpoint.load(path)
-    else:
-        *others, path = last_weights_file_paths(place, average)
+    path = find_weights_file_path(place)
+    state = checkpoint.load(path)
+    if average > 1:
+        if path == place:
+            raise ValueError(f"--average {average} takes a folder, not the checkpoint {path}")
+        basename = config_from_dict(state["config"]).model_basename
+        *others, path = last_weights_file_paths(path.parent, basename, average)
         state = checkpoint.average([*others, path])
         note(f"the mean of the weights in {', '.join(each.name for each in others)} and")
     config = config_from_dict(state["config"])

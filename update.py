@@ -43,6 +43,9 @@ def train_update(run: Run, batches: list[Batch]) -> None:
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
     # The fused Adam leaves weights and its own state as they are where this is 1.
     optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()
+    if scaler.is_enabled():  # it has a note of its own, of the gradient alone
+        for found in scaler._found_inf_per_device(optimizer).values():
+            found.copy_(torch.maximum(found, optimizer.found_inf))
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad(set_to_none=True)

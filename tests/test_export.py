@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -115,6 +116,43 @@ def test_the_exported_folder_is_enough_as_its_readme_says(exported, monkeypatch,
     code = (exported / "README.md").read_text("utf-8").replace("    ", "")
     exec(code.replace("a sentence", "one two three"), {})
     assert capsys.readouterr().out == "uno due tre\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("run.json", None),
+        ("run.json", "[]"),
+        ("run.json", "[" * 100_000),
+        ("model.bin", "cut"),
+        ("config.json", "cut"),
+        ("target_vocabulary.json", '["a"]'),
+        ("tokenizer_tgt.json", "{}"),
+    ],
+)
+def test_a_damaged_exported_folder_is_refused_in_one_line(exported, tmp_path, file, text):
+    shutil.copytree(exported, tmp_path / "odd")
+    (tmp_path / "odd" / file).unlink()
+    if text is not None:
+        (tmp_path / "odd" / file).write_text(text, "utf-8")
+    process = run_script("translate.py", "one", "--weights", tmp_path / "odd", check=False)
+    assert process.returncode == 1 and process.stdout == ""
+    assert len(process.stderr.splitlines()) == 1 and "odd" in process.stderr
+
+
+def test_an_export_touches_nothing_beside_its_folder(trained, tmp_path):
+    (tmp_path / "x.tmp").mkdir()
+    weights = str(trained / "train_weights")
+    export(Options(str(tmp_path / "x"), format="safetensors", weights=weights))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "x.tmp"]
+
+
+def test_checkpoints_of_two_runs_are_not_averaged(trained, tmp_path):
+    path = trained / "train_weights" / "tmodel_28.pt"
+    other = checkpoint.load(trained / "train_weights" / "tmodel_29.pt")
+    checkpoint.save(tmp_path / "other.pt", {**other, "data": "abc"})
+    with pytest.raises(ValueError, match="other.pt is of another run than .*tmodel_28.pt"):
+        checkpoint.average([path, tmp_path / "other.pt"])
 
 
 def test_safetensors_come_back_as_the_model(trained, tmp_path):

@@ -191,6 +191,17 @@ def test_a_step_too_large_for_fp16_leaves_the_weights_and_lowers_the_scale(tmp_p
     assert run.progress.global_step == run.progress.skipped + 1
 
 
+def test_an_fp16_step_is_left_out_for_its_loss_too(tmp_path, monkeypatch):
+    run = make_run(tmp_path)
+    run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    real = accumulate_gradient
+    monkeypatch.setattr("update.accumulate_gradient", lambda *args: real(*args) * math.inf)
+    before = [parameter.clone() for parameter in run.model.parameters()]
+    do_update(run, [first_batch(run)])
+    assert run.progress.skipped == 1
+    assert all(map(torch.equal, before, run.model.parameters()))
+
+
 def test_evaluating_switches_dropout_off_and_brings_the_mode_back(tmp_path):
     run = make_run(tmp_path, dropout=0.5)
     for training in (True, False):

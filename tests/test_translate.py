@@ -390,7 +390,14 @@ def test_a_test_set_is_compared_and_nothing_else_is_printed(trained, tmp_path):
         (["--n_best", 3, "--format", "tsv"], "n_best (3) must be at most beam_size (1)"),
         (["--n_best", 2, "--beam_size", 4], "n_best (2) needs --format tsv or jsonl"),
         (["--beam_size", 0], "beam_size (0) must be at least 1"),
-        (["--alpha", -1], "alpha (-1.0) must be 0 or more"),
+        (["--alpha", -1], "alpha (-1.0) must be in [0, 10]"),
+        (["--alpha", 1000], "alpha (1000.0) must be in [0, 10]"),
+        (["--beam_size", 10**11], "beam_size (100000000000) must be at most 1000"),
+        (["--bootstrap"], "--bootstrap needs --reference"),
+        (["--heads", "each"], "--heads each needs --attention"),
+        (["--attention", "x.jpg"], "--attention x.jpg must end in one of .png .pdf .svg"),
+        (["--attention", "no/x.png"], "the folder of --attention no/x.png is not there"),
+        (["--average", 2, "--weights", f"{WEIGHTS}/tmodel_28.pt"], "--average 2 takes a folder"),
         (["--target", "x"], "--target x needs --input"),
         (["--reference", "x"], "--reference x needs --input"),
     ],
@@ -408,6 +415,7 @@ def test_options_that_cannot_go_together_are_refused(trained, flags, words):
         ("--target", "uno\n\n", "line 2 has 1 and 0 tokens"),
         ("--reference", "uno\n", "in.txt has 2 lines"),
         ("--reference", None, "there is no file"),
+        ("--reference", "uno\n\n", "has no text in line 2"),
     ],
 )
 def test_a_file_that_does_not_fit_the_input_is_refused(trained, tmp_path, name, text, words):
