@@ -61,9 +61,14 @@ class Curves:
         self._do("add_text", tag, "\n".join(" | ".join(row) for row in table), step)
 
     def add_figure(self, tag: str, draw: Callable[[], "Figure"], step: int) -> None:
-        """Add a picture, drawn only where curves are written."""
+        """Add a picture, drawn only where curves are written; one that cannot be drawn is told."""
         if self.writer:
-            self._do("add_figure", tag, draw(), step)
+            try:
+                figure = draw()
+            except Exception as error:  # no picture is worth a run
+                tqdm.write(f"{tag} cannot be drawn: {type(error).__name__}: {error}")
+                return
+            self._do("add_figure", tag, figure, step)
 
     def flush(self) -> None:
         self._do("flush")

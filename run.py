@@ -303,4 +303,5 @@ def delete_leftovers(config: Config) -> None:
     folder = get_weights_folder(config)
     tokenizers = [path.with_name(f"{path.name}.tmp") for path in tokenizer_paths(config)]
     for path in (*folder.glob(f"{config.model_basename}*.tmp"), *tokenizers):
-        path.unlink(missing_ok=True)
+        if path.parent == folder:  # tokenizers elsewhere are the user's
+            path.unlink(missing_ok=True)

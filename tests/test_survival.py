@@ -30,7 +30,7 @@ from config import (
     get_weights_file_path,
     get_weights_folder,
 )
-from run import only_run
+from run import delete_leftovers, only_run
 from tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
 from train import start_run, train_model
 from update import accumulate_gradient, settle_updates, train_update
@@ -268,6 +268,13 @@ def test_what_a_killed_save_left_is_deleted_and_other_files_are_not(one_epoch):
     train_model(replace(one_epoch, num_epochs=2))
     assert not any((folder / name).exists() for name in left)
     assert (folder / "notes.tmp").exists()
+
+
+def test_files_beside_the_users_own_tokenizers_are_left(tmp_path):
+    config = small_config("x", tokenizer_file=str(tmp_path / "own_{0}.json"))
+    (tmp_path / "own_en.json.tmp").write_text("mine")
+    delete_leftovers(config)
+    assert (tmp_path / "own_en.json.tmp").read_text() == "mine"
 
 
 # --- Tokenizer files ---
@@ -560,6 +567,16 @@ def test_a_full_disk_for_curves_ends_them_and_not_the_training(tmp_path, monkeyp
     assert out.count("the curves cannot be written ([Errno 28] No space left on device)") == 1
     assert "Traceback" not in err
     assert len(checkpoint.load(get_weights_file_path(config, 1))["history"]) == 2
+
+
+def test_a_picture_that_cannot_be_drawn_costs_neither_the_run_nor_the_scores(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(train, "sample_attention", lambda *_: 1 / 0)
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    assert "val/attention cannot be drawn: ZeroDivisionError" in capsys.readouterr().out
+    assert len(checkpoint.load(get_weights_file_path(config, 0))["history"]) == 1
 
 
 def test_a_disk_that_is_full_at_the_start_ends_the_curves_alone(tmp_path, monkeypatch, capsys):
