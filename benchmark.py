@@ -8,42 +8,53 @@ range. Absolute times drift on shared machines; they are here to tell how long t
 
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 import tyro
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor
 from tqdm import tqdm
 
 import phrasebook
 from config import Config, get_config
 from dataset import Batch, form_batches, pad, padding_mask
-from decode import greedy_decode
+from decode import beam_search, greedy_decode
 from device import get_device, keep_freed_memory
+from measuring import (
+    in_a_process_of_its_own,
+    in_turn,
+    machine,
+    peak_memory,
+    ratio,
+    seconds,
+    table,
+)
 from model import Transformer, build_transformer
+from peers import (
+    CTranslate2,
+    MatrixProducts,
+    TorchTransformer,
+    decode_without_cache,
+    padded_as_in_the_original,
+    plain_step,
+)
 from run import Progress, Run
 from tokenizer import Tokenizer, build_tokenizer
 from update import train_update
-from validation import target_loss
 
 ROOT = Path(__file__).parent
 PAD, SOS, EOS = 1, 2, 3
 VOCABULARY = 8000  # entries of the benchmarked models, about as many as Multi30k's words
-CORPUS_SIZES = (10_000, 100_000)  # pairs to prepare
-EPOCH_SIZES = (10_000, 100_000, 1_000_000)  # pairs to form batches of
+CORPUS_SIZES = (10_000, 100_000, 1_000_000)  # pairs to prepare, and to form batches of
+BUDGETS = (1024, 2048, 4096)  # tokens of the batches whose memory is measured
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -61,54 +72,6 @@ class Options:
             raise ValueError(f"repeats ({self.repeats}) must be at least 1")
         if self.json and not Path(self.json).absolute().parent.is_dir():
             raise ValueError(f"the folder of --json {self.json} is not there")
-
-
-# --- Measuring ---
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long work takes, to the end of what it started on a device."""
-    started = time.perf_counter()
-    work()
-    for kind in (torch.cuda, torch.mps):
-        if kind.is_available():
-            kind.synchronize()
-    return time.perf_counter() - started
-
-
-def in_turn(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of each way, measured one after the other in every repeat."""
-    for work in ways.values():
-        work()  # makes what is made on first use
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in tqdm(range(repeats), f"  {', '.join(ways)}", leave=False):
-        for name, work in ways.items():
-            times[name].append(seconds(work))
-    return times
-
-
-def ratio(above: list[float], below: list[float]) -> dict[str, float]:
-    """Return median and range of one way's times over another's, repeat by repeat."""
-    values = [a / b for a, b in zip(above, below, strict=True)]
-    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
-
-
-def table(title: str, header: list[str], rows: list[list[object]]) -> None:
-    """Print a table in Markdown."""
-    print(f"\n{title}\n\n| {' | '.join(header)} |\n|{'---|' * len(header)}")
-    for row in rows:
-        cells = (
-            f"{cell['median']:.2f} ({cell['low']:.2f}-{cell['high']:.2f})"
-            if isinstance(cell, dict)
-            else str(cell)
-            for cell in row
-        )
-        print(f"| {' | '.join(cells)} |")
-
-
-def in_a_process_of_its_own(work: Callable, *arguments: object) -> object:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
 
 
 # --- Training ---
@@ -170,99 +133,6 @@ def new_run(config: Config, precision: str, device: torch.device) -> Run:
     )
 
 
-class TorchTransformer(nn.Module):
-    """`torch.nn.Transformer` between our embeddings and projection."""
-
-    def __init__(self, config: Config, ours: Transformer) -> None:
-        super().__init__()
-        self.ours = ours  # for its embeddings and projection; its layers are not used
-        sizes = (config.d_model, config.h, config.d_ff, config.dropout)
-        options = dict(batch_first=True, norm_first=config.norm == "pre")
-        # Built by its parts, as the whole warns that nested tensors do not go with pre-norm.
-        encoder = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(*sizes, **options),
-            config.N,
-            nn.LayerNorm(config.d_model),
-            enable_nested_tensor=False,
-        )
-        self.layers = nn.Transformer(
-            config.d_model, config.h, num_decoder_layers=config.N, dim_feedforward=config.d_ff,
-            dropout=config.dropout, custom_encoder=encoder, **options,
-        )  # fmt: skip
-        ours.encoder, ours.decoder = nn.Identity(), nn.Identity()
-
-    def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
-        padding = ~src_mask[:, 0, 0]
-        size = tgt.size(1)
-        x = self.layers(
-            self.ours.src_pos(self.ours.src_embed(src)),
-            self.ours.tgt_pos(self.ours.tgt_embed(tgt)),
-            tgt_mask=torch.ones(size, size, dtype=torch.bool, device=tgt.device).triu(1),
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_is_causal=True,
-        )
-        return self.ours.project(x)
-
-
-def plain_step(run: Run, batch: Batch) -> None:
-    """Do an update as tutorials do: all logits at once, one mean loss, clip, step."""
-    precision = run.precision
-    with torch.autocast(run.device.type, precision, enabled=precision != torch.float32):
-        logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-        loss = target_loss(logits, batch.tgt_out, PAD, 0.1) / batch.tokens
-    loss.backward()
-    nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
-    run.optimizer.step()
-    run.optimizer.zero_grad(set_to_none=True)
-
-
-class MatrixProducts(TorchDispatchMode):
-    """Notes every matrix product, forward and backward, and can do them again alone."""
-
-    OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        if function.overloadpacket.__name__ in self.OPERATORS:
-            kinds = [(a.shape, a.stride(), a.dtype, a.device) for a in arguments]
-            self.calls.append((function, kinds))
-        return function(*arguments, **(options or {}))
-
-    def again(self) -> Callable[[], None]:
-        made = {}
-        for _, kinds in self.calls:
-            for shape, stride, dtype, device in kinds:
-                tensor = torch.empty_strided(shape, stride, dtype=dtype, device=device)
-                made[shape, stride, dtype] = tensor.normal_()
-        calls = [(f, [made[kind[:3]] for kind in kinds]) for f, kinds in self.calls]
-
-        def work() -> None:
-            for function, arguments in calls:
-                function(*arguments)
-
-        return work
-
-
-def seconds_per_token_in_the_original_way(config: Config, device: torch.device) -> float:
-    """Measure a step as in the original tutorial: 8 pairs, all padded to 350, fp32."""
-    run = new_run(replace(config, seq_len=350), "fp32", device)
-    short = phrasebook_batches(config.batch_tokens, 1)[0]
-    first = {name: getattr(short, name)[:8] for name in ("src", "tgt_in", "tgt_out")}
-    padded = {
-        name: nn.functional.pad(ids, (0, 350 - ids.size(1)), value=PAD)
-        for name, ids in first.items()
-    }
-    real = (padded["tgt_out"] != PAD).flatten().nonzero().flatten()
-    mask = padding_mask(padded["src"], PAD)
-    batch = Batch(indices=[], src_mask=mask, real=real, tokens=len(real), **padded).to(device)
-    plain_step(run, batch)
-    return seconds(lambda: plain_step(run, batch)) / batch.tokens
-
-
 def benchmark_train(options: Options, device: torch.device) -> dict:
     results, rows = {}, []
     batch = phrasebook_batches(2048, 1)[0].to(device)
@@ -276,7 +146,7 @@ def benchmark_train(options: Options, device: torch.device) -> dict:
                 train_update(run, [batch])
             ways = {
                 "ours": lambda run=run: train_update(run, [batch]),
-                "torch.nn.Transformer": lambda peer=peer: plain_step(peer, batch),
+                "torch.nn.Transformer": lambda peer=peer: plain_step(peer, batch, PAD),
                 "matrix products": products.again(),
             }
             times = in_turn(ways, options.repeats)
@@ -287,14 +157,12 @@ def benchmark_train(options: Options, device: torch.device) -> dict:
             }
             row["times the original's way"] = ""
             if preset == "base":
-                per_token = seconds_per_token_in_the_original_way(config, device)
+                original = new_run(replace(config, seq_len=350), "fp32", device)
+                padded = padded_as_in_the_original(batch, PAD)
+                plain_step(original, padded, PAD)
+                taken = seconds(lambda: plain_step(original, padded, PAD))  # noqa: B023
                 ours = statistics.median(times["ours"]) / batch.tokens
-                row["times the original's way"] = round(per_token / ours)
-            row["MB"] = row["MB of torch.nn.Transformer"] = ""
-            if preset == "base" and device.type == "cpu" and sys.platform == "linux":
-                for name, way in (("MB", "ours"), ("MB of torch.nn.Transformer", "plain")):
-                    peak = in_a_process_of_its_own(peak_of_a_step, config, precision, way)
-                    row[name] = round(peak / 1e6)
+                row["times the original's way"] = round(taken / padded.tokens / ours)
             results[f"{preset} {precision}"] = row
             rows.append([preset, precision, *row.values()])
     table(
@@ -303,12 +171,31 @@ def benchmark_train(options: Options, device: torch.device) -> dict:
         ["preset", "precision", *row],
         rows,
     )
+    if device.type == "cpu" and sys.platform == "linux":
+        results["memory"] = benchmark_memory()
     return results
 
 
-def peak_of_a_step(config: Config, precision: str, way: str) -> int:
+def benchmark_memory() -> dict:
+    """Measure the peak memory of a step of `base`, by its precision and its batch's budget."""
+    config = replace(get_config("base"), shared_vocab=True, dropout=0.1)
+    results, rows = {}, []
+    for precision in PRECISIONS:
+        for budget in BUDGETS:
+            ours, peer = (
+                round(in_a_process_of_its_own(peak_of_a_step, config, precision, budget, way) / 1e6)
+                for way in ("ours", "peer")
+            )
+            row = {"MB": ours, "MB of torch.nn.Transformer": peer}
+            results[f"{precision} {budget}"] = row
+            rows.append([precision, f"{budget:,}", *row.values()])
+    table("Peak memory of a step of base", ["precision", "batch_tokens", *row], rows)
+    return results
+
+
+def peak_of_a_step(config: Config, precision: str, budget: int, way: str) -> int:
     """Return the bytes that two steps need at most, beyond the libraries', in a fresh process."""
-    batch = phrasebook_batches(2048, 1)[0]
+    batch = phrasebook_batches(budget, 1)[0]
     device = torch.device("cpu")
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     before = peak_memory()
@@ -319,109 +206,132 @@ def peak_of_a_step(config: Config, precision: str, way: str) -> int:
         run.model = TorchTransformer(config, run.model).train()
         run.optimizer = torch.optim.Adam(run.model.parameters(), lr=config.lr, fused=True)
     for _ in range(2):
-        train_update(run, [batch]) if way == "ours" else plain_step(run, batch)
+        train_update(run, [batch]) if way == "ours" else plain_step(run, batch, PAD)
     return peak_memory() - before
-
-
-def peak_memory() -> int:
-    """Return the most bytes that this process had in memory (on Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 # --- Decoding ---
 
 
-def decode_without_cache(model: Transformer, src: Tensor, src_mask: Tensor, length: int) -> Tensor:
-    """Decode greedily as tutorials do: all target tokens again at each step."""
-    encoder_output = model.encode(src, src_mask)
-    tgt = src.new_full((len(src), 1), SOS)
-    for _ in range(length):
-        x = model.decode(encoder_output, src_mask, tgt)
-        tgt = torch.cat([tgt, model.project(x[:, -1:]).argmax(-1)], dim=1)
-    return tgt[:, 1:]
-
-
 def new_decoder(length: int, device: torch.device, dtype: torch.dtype) -> Transformer:
-    """Return a base model that decodes exactly `length` tokens, as none of its is [EOS]."""
+    """Return a base model that decodes exactly `length` tokens, as it never says [EOS]."""
     torch.manual_seed(0)
     arguments = {**get_config("base").model_arguments(), "tgt_seq_len": length}
-    return build_transformer(VOCABULARY, VOCABULARY, **arguments).to(device, dtype).eval()
+    model = build_transformer(VOCABULARY, VOCABULARY, **arguments)
+    with torch.no_grad():
+        model.projection.linear.bias[EOS] = -1e4
+    return model.to(device, dtype).eval()
 
 
 def random_sources(count: int, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
     src = torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(0))
+    src[:, 0], src[:, -1] = SOS, EOS
     return src.to(device), padding_mask(src, PAD).to(device)
 
 
-def greedy(model: Transformer, src: Tensor, src_mask: Tensor) -> list[list[int]]:
-    return greedy_decode(model, src, src_mask, sos_id=SOS, eos_id=-1)
+def decode(
+    model: Transformer, src: Tensor, src_mask: Tensor, beam_size: int = 1
+) -> list[list[int]]:
+    if beam_size == 1:
+        return greedy_decode(model, src, src_mask, sos_id=SOS, eos_id=EOS)
+    found = beam_search(model, src, src_mask, sos_id=SOS, eos_id=EOS, beam_size=beam_size)
+    return [hypotheses[0].ids for hypotheses in found]
 
 
 @torch.inference_mode()
 def benchmark_decode(options: Options, device: torch.device) -> dict:
+    return {
+        **by_batch(options, device),
+        "time per token, 100 tokens = 1": by_length(options, device),
+        "file": in_sorted_batches(options, device),
+    }
+
+
+def by_batch(options: Options, device: torch.device) -> dict:
+    """Measure greedy and beam search, each against the other ways there are to do it."""
     results, rows = {}, []
     plain, reduced = (new_decoder(25, device, dtype) for dtype in PRECISIONS.values())
-    for count in (1, 32):
+    engines = {}
+    if device.type == "cpu":
+        words = ["[UNK]", "[PAD]", "[SOS]", "[EOS]", *map(str, range(4, VOCABULARY))]
+        try:
+            engines = {
+                kind: CTranslate2(plain, get_config("base"), words, kind)
+                for kind in ("float32", "int8")
+            }
+        except ValueError as error:
+            print(f"\nwithout CTranslate2: {error}")
+    for count, beam_size in ((1, 1), (32, 1), (1, 4), (32, 4)):
         sources = random_sources(count, 15, device)
         ways = {
-            "cache": lambda s=sources: greedy(plain, *s),
-            "no cache": lambda s=sources: decode_without_cache(plain, *s, 25),
-            "bf16 weights": lambda s=sources: greedy(reduced, *s),
+            "ours": lambda s=sources, b=beam_size: decode(plain, *s, b),
+            "bf16": lambda s=sources, b=beam_size: decode(reduced, *s, b),
         }
+        if beam_size == 1:
+            ways["no cache"] = lambda s=sources: decode_without_cache(plain, *s, SOS, 25)
+        for kind, engine in engines.items():
+            ways[kind] = lambda s=sources, b=beam_size, e=engine: e.decode(s[0], 25, b)
         times = in_turn(ways, options.repeats)
-        same = greedy(plain, *sources) == decode_without_cache(plain, *sources, 25).tolist()
-        row = {
-            "sentences/s": round(count / statistics.median(times["cache"]), 1),
-            "times no cache": ratio(times["no cache"], times["cache"]),
-            "bf16 weights": ratio(times["cache"], times["bf16 weights"]),
-            "same tokens": same,
-        }
-        results[f"batch {count}"] = row
-        rows.append([count, *row.values()])
-    title = "Greedy decoding, base, fp32, 15 source and 25 target tokens"
-    header = ["batch", "sentences/s", "times no cache", "bf16 weights, times faster", "same tokens"]
-    table(title, header, rows)
+        ours = ways["ours"]()
+        row = {"sentences/s": round(count / statistics.median(times["ours"]), 1)}
+        row["times no cache"] = row["time over CTranslate2's"] = row["over its int8"] = ""
+        row["bf16 weights, times faster"] = ratio(times["ours"], times["bf16"])
+        row["other ways with the same tokens"] = ""
+        if beam_size == 1:
+            row["times no cache"] = ratio(times["no cache"], times["ours"])
+        if engines:
+            row["time over CTranslate2's"] = ratio(times["ours"], times["float32"])
+            row["over its int8"] = ratio(times["ours"], times["int8"])
+        same = [name for name in ("no cache", "float32") if name in ways and ways[name]() == ours]
+        row["other ways with the same tokens"] = ", ".join(same)
+        strategy = "greedy" if beam_size == 1 else f"beam {beam_size}"
+        results[f"{strategy}, batch {count}"] = row
+        rows.append([strategy, count, *row.values()])
+    title = "Decoding with base, fp32, 15 source and 25 target tokens"
+    table(title, ["search", "batch", *row], rows)
+    return results
 
+
+def by_length(options: Options, device: torch.device) -> dict:
+    """Measure what a token costs in outputs of several lengths."""
     models = {length: new_decoder(length, device, torch.float32) for length in (10, 100, 300)}
     source = random_sources(1, 300, device)
-    ways = {str(length): lambda m=model: greedy(m, *source) for length, model in models.items()}
+    ways = {str(length): lambda m=model: decode(m, *source) for length, model in models.items()}
     times = in_turn(ways, options.repeats)
     per_token = {length: [t / int(length) for t in each] for length, each in times.items()}
     row = {length: ratio(each, per_token["100"]) for length, each in per_token.items()}
-    results["time per token, 100 tokens = 1"] = row
     table("Time per target token by length, batch 1 (100 tokens = 1)", list(row), [[*row.values()]])
+    return row
 
+
+def in_sorted_batches(options: Options, device: torch.device) -> dict:
+    """Measure a file of 1,000 sentences in batches of similar lengths against one by one."""
+    model = new_decoder(25, device, torch.float32)
     lens = np.random.default_rng(0).integers(5, 26, 1000)
     sources = [random_sources(1, length, device) for length in lens]
-    by_length = form_batches(lens, lens, 4096)
+    batches = form_batches(lens, lens, 4096)
     outputs: list[list[int]] = [[] for _ in lens]
 
     def sorted_batches() -> None:
-        for indices in by_length:
+        for indices in batches:
             src = pad([sources[i][0][0].tolist() for i in indices], PAD).to(device)
-            decoded = greedy(plain, src, padding_mask(src, PAD))
+            decoded = decode(model, src, padding_mask(src, PAD))
             for i, ids in zip(indices, decoded, strict=True):
                 outputs[i] = ids
 
     one_by_one = range(0, 1000, 40)
-    alone: list[list[int]] = []
-    times = in_turn(
-        {
-            "1,000 sentences": sorted_batches,
-            "25 one by one": lambda: alone.extend(
-                greedy(plain, *sources[i])[0] for i in one_by_one
-            ),
-        },
-        max(1, options.repeats // 2),
-    )
+    alone: dict[int, list[int]] = {}
+
+    def some_alone() -> None:
+        alone.update((i, decode(model, *sources[i])[0]) for i in one_by_one)
+
+    ways = {"1,000 sentences": sorted_batches, "25 one by one": some_alone}
+    times = in_turn(ways, max(1, options.repeats // 2))
     faster = ratio([40 * t for t in times["25 one by one"]], times["1,000 sentences"])
-    same = sum(outputs[i] == ids for i, ids in zip(one_by_one, alone[:25], strict=True))
-    results["file"] = {"times batch 1": faster, "same": f"{same} of 25"}
-    table(
-        "A file of 1,000 sentences in batches", ["times batch 1", "same"], [[faster, f"{same}/25"]]
-    )
-    return results
+    same = f"{sum(outputs[i] == ids for i, ids in alone.items())} of {len(alone)}"
+    row = {"times batch 1": faster, "same tokens": same}
+    table("A file of 1,000 sentences in batches", list(row), [[*row.values()]])
+    return row
 
 
 # --- Data ---
@@ -439,7 +349,7 @@ def benchmark_data(options: Options, device: torch.device) -> dict:
 
     rows = []
     lens = np.array([(len(src.split()) + 3, len(tgt.split()) + 2) for src, tgt in texts])
-    for count in EPOCH_SIZES:
+    for count in CORPUS_SIZES:
         many = np.resize(lens, (count, 2))
         times = [seconds(lambda m=many: form_batches(*m.T, 2048, seed=(0, 0))) for _ in range(3)]
         batches = form_batches(*many.T, 2048, seed=(0, 0))
@@ -553,22 +463,6 @@ PARTS = {
     "data": benchmark_data,
     "start": benchmark_start,
 }
-
-
-def machine(device: torch.device) -> dict[str, object]:
-    name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next((line.split(": ")[1] for line in lines if "model name" in line), name)
-    if device.type == "cuda":
-        name = f"{torch.cuda.get_device_name()}; {name}"
-    return {
-        "machine": name,
-        "threads": torch.get_num_threads(),
-        "device": str(device),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
 
 
 def main() -> int:

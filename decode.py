@@ -1,7 +1,9 @@
 """Turning source ids into target ids, one token at a time, over a cache of keys and values."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -73,6 +75,65 @@ def greedy_decode(
     ends with [EOS] unless it was cut: at the source's length (with [SOS] and [EOS]) + 50, or at the
     end of the model's position table. A sentence's result does not depend on its batch.
     """
+
+    def likeliest(logits: Tensor, decoding: list[int], outputs: list[list[int]]) -> Tensor:
+        return logits.argmax(dim=-1)
+
+    return _token_by_token(model, src, src_mask, sos_id, eos_id, likeliest)
+
+
+@torch.inference_mode()
+def sample(
+    model: nn.Module,
+    src: Tensor,
+    src_mask: Tensor,
+    *,
+    sos_id: int,
+    eos_id: int,
+    seeds: Sequence[Sequence[int]],
+    temperature: float = 1.0,
+    top_k: int = 0,
+    rules: Rules = Rules(),  # noqa: B008 (it is frozen)
+) -> list[Hypothesis]:
+    """Draw a translation of each sentence of a batch, token by token.
+
+    A token's chance is the softmax of its logit over `temperature`, among the `top_k` likeliest
+    (0: among all). src is (B, S), src_mask (B, 1, 1, S); `seeds` has any numbers for each row,
+    which with its sentence decide its translation, whatever the batch. Cut like `greedy_decode`.
+    The log-probability is the model's own, at temperature 1.
+    """
+    generators = [np.random.default_rng(list(seed)) for seed in seeds]
+    sums = [0.0] * len(src)
+
+    def drawn(logits: Tensor, decoding: list[int], outputs: list[list[int]]) -> Tensor:
+        scores = logits.float().log_softmax(dim=-1)  # (rows, V)
+        rules.apply(scores, [outputs[i] for i in decoding], eos_id)
+        best, ids = scores.topk(min(top_k, scores.size(1)) if top_k else scores.size(1))
+        # On the CPU in double precision, where a running sum is exact enough for any vocabulary.
+        chances = (best.cpu().double() / temperature).softmax(dim=-1).cumsum(dim=-1)
+        draws = torch.tensor([[generators[i].random()] for i in decoding], dtype=torch.float64)
+        places = (chances <= draws * chances[:, -1:]).sum(dim=-1, keepdim=True).to(ids.device)
+        for i, score in zip(decoding, best.gather(1, places).flatten().tolist(), strict=True):
+            sums[i] += score
+        return ids.gather(1, places).flatten()
+
+    outputs = _token_by_token(model, src, src_mask, sos_id, eos_id, drawn)
+    return [Hypothesis(ids, total, total) for ids, total in zip(outputs, sums, strict=True)]
+
+
+def _token_by_token(
+    model: nn.Module,
+    src: Tensor,
+    src_mask: Tensor,
+    sos_id: int,
+    eos_id: int,
+    choose: Callable[[Tensor, list[int], list[list[int]]], Tensor],
+) -> list[list[int]]:
+    """Return what `choose` makes of each sentence of a batch.
+
+    It takes the logits (rows, V) of the sentences whose numbers it is given, and what all have
+    said so far, and returns the next tokens (rows,). A sentence that has ended leaves the batch.
+    """
     encoder_output = model.encode(src, src_mask)
     limits = output_limits(model, src_mask)
     outputs: list[list[int]] = [[] for _ in src]
@@ -81,7 +142,7 @@ def greedy_decode(
     token = src.new_full((len(src),), sos_id)
     while decoding:
         x = model.decode(encoder_output, src_mask, token.unsqueeze(1), cache=cache)
-        token = model.project(x[:, -1]).argmax(dim=-1)  # (rows,)
+        token = choose(model.project(x[:, -1]), decoding, outputs)
         for i, token_id in zip(decoding, token.tolist(), strict=True):
             outputs[i].append(token_id)
         live = [

@@ -70,16 +70,31 @@ class Tokenizer:
         ids = [i for i in ids if i not in (self.pad_id, self.sos_id)]
         return self.backend.decode(ids, skip_special_tokens=False)
 
-    def unknown_words(self, text: str) -> list[str]:
-        """Return the words of a text that have no id of their own, in order."""
+    def decode_with(self, ids: list[int], words: list[str]) -> str:
+        """Return the text of ids without control tokens, a word of `words` for each [UNK]."""
+        remaining = iter(words)
+        tokens = [
+            next(remaining).replace(JOINER, "■")
+            if i == self.unk_id
+            else self.backend.id_to_token(i)
+            for i in ids
+        ]
+        return self.backend.decoder.decode(tokens) if self.backend.decoder else " ".join(tokens)
+
+    def words_of(self, text: str) -> list[str]:
+        """Return for each id of a text the word that it belongs to, as it is in the text."""
         encoding = self.backend.encode(text, add_special_tokens=False)
-        if self.unk_id not in encoding.ids:
-            return []
         normalizer, splitter = self.backend.normalizer, self.backend.pre_tokenizer
         text = normalizer.normalize_str(text) if normalizer else text
         words = [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
-        owners = zip(encoding.ids, encoding.word_ids, strict=True)
-        return [words[owner].strip(JOINER) for i, owner in owners if i == self.unk_id]
+        return [words[owner].strip(JOINER) for owner in encoding.word_ids]
+
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that have no id of their own, in order."""
+        ids = self.encode(text)
+        if self.unk_id not in ids:
+            return []
+        return [w for w, i in zip(self.words_of(text), ids, strict=True) if i == self.unk_id]
 
     def to_json(self) -> str:
         return self.backend.to_str()

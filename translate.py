@@ -12,15 +12,34 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
 import tyro
 from tqdm import tqdm
 
-from device import is_out_of_memory
+from device import get_device, is_out_of_memory, keep_freed_memory
+from engine import load_exported
 from sources import read_lines
 from tokenizer import clean_text
-from translator import PICTURES, Options, Translation, Translator, load_translator, note
+from trained import load_trained, note
+from translator import PICTURES, Options, Translation, Translator
 
 CHUNK = 1000  # lines of a file sorted and translated together, then written
+
+
+def load_translator(options: Options) -> Translator:
+    """Load the checkpoint or exported model that the options name; standard error has its name."""
+    if options.weights and (Path(options.weights) / "model.bin").is_file():
+        return load_exported(options, Path(options.weights))
+    device = get_device(options.device)
+    if device.type == "cpu":
+        keep_freed_memory()
+    trained = load_trained(options.weights, options.average)
+    config = trained.config
+    languages = f"{config.lang_src} -> {config.lang_tgt}"
+    note(f"{trained.path}: {languages}, after {trained.global_step:,} updates")
+    dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+    model = trained.model.to(device, dtype)
+    return Translator(model, trained.tokenizer_src, trained.tokenizer_tgt, config, device, options)
 
 
 def check_files(options: Options) -> None:
@@ -57,7 +76,8 @@ def translate_file(translator: Translator, source: Path, target: Path | None) ->
     options = translator.options
     texts = list(read_lines(source))
     lines = [translator.split(text, number) for number, text in enumerate(texts, start=1)]
-    unknown = sum(ids.count(translator.tokenizer_src.unk_id) for line in lines for ids in line)
+    unk_id = translator.tokenizer_src.unk_id
+    unknown = sum(piece.ids.count(unk_id) for line in lines for piece in line)
     if unknown:
         note(f"{unknown:,} unknown words in {source}")
     file = open(target, "w", encoding="utf-8", newline="\n") if target else sys.stdout

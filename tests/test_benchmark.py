@@ -2,12 +2,14 @@
 
 import json
 import statistics
+import sys
 
 import pytest
 import torch
 from conftest import run_script
 
 import benchmark
+import peers
 from config import Config
 
 CPU = torch.device("cpu")
@@ -58,22 +60,47 @@ def test_the_peer_is_as_large_as_ours_and_learns(monkeypatch):
     def loss():
         with torch.no_grad():
             logits = peer.model(batch.src, batch.src_mask, batch.tgt_in)
-            return benchmark.target_loss(logits, batch.tgt_out, benchmark.PAD).item()
+            return peers.target_loss(logits, batch.tgt_out, benchmark.PAD).item()
 
     before = loss()
     for _ in range(5):
-        benchmark.plain_step(peer, batch)
+        benchmark.plain_step(peer, batch, benchmark.PAD)
     assert loss() < before
 
 
-def test_decoding_with_and_without_a_cache_give_the_same(monkeypatch):
+def test_the_original_way_pads_eight_pairs_to_350():
+    batch = benchmark.phrasebook_batches(300, 1)[0]
+    padded = benchmark.padded_as_in_the_original(batch, benchmark.PAD)
+    assert {ids.shape for ids in (padded.src, padded.tgt_in, padded.tgt_out)} == {(8, 350)}
+    assert padded.tokens == (batch.tgt_out[:8] != benchmark.PAD).sum() == len(padded.real)
+    assert torch.equal(padded.src_mask[:, 0, 0], padded.src != benchmark.PAD)
+
+
+def test_all_ways_to_decode_give_the_same_and_never_end_early(monkeypatch):
     monkeypatch.setattr(benchmark, "get_config", lambda _: Config(**TINY))
+    monkeypatch.setattr(benchmark, "VOCABULARY", 50)
     model = benchmark.new_decoder(12, CPU, torch.float32)
-    sources = benchmark.random_sources(3, 7, CPU)
+    src, src_mask = benchmark.random_sources(3, 7, CPU)
     with torch.inference_mode():
-        tokens = benchmark.greedy(model, *sources)
-        assert benchmark.decode_without_cache(model, *sources, 12).tolist() == tokens
-    assert [len(each) for each in tokens] == [12] * 3
+        tokens = benchmark.decode(model, src, src_mask)
+        without = benchmark.decode_without_cache(model, src, src_mask, benchmark.SOS, 12)
+        beams = benchmark.decode(model, src, src_mask, beam_size=4)
+    assert [len(each) for each in tokens + beams] == [12] * 6
+    assert without == tokens
+    pytest.importorskip("ctranslate2")
+    words = ["[UNK]", "[PAD]", "[SOS]", "[EOS]", *map(str, range(4, 50))]
+    engine = benchmark.CTranslate2(model, Config(**TINY), words, "float32")
+    assert engine.decode(src, 12, 1) == tokens and engine.decode(src, 12, 4) == beams
+
+
+def test_without_ctranslate2_decoding_is_measured_all_the_same(monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "get_config", lambda _: Config(**TINY))
+    monkeypatch.setattr(benchmark, "VOCABULARY", 50)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    rows = benchmark.by_batch(benchmark.Options(repeats=1), CPU)
+    assert "pip install ctranslate2" in capsys.readouterr().out
+    assert {row["time over CTranslate2's"] for row in rows.values()} == {""}
+    assert rows["beam 4, batch 32"]["sentences/s"] > 0
 
 
 @pytest.mark.parametrize("part", ["train", "decode", "data"])
@@ -81,7 +108,6 @@ def test_each_part_prints_a_table_and_writes_its_figures(part, monkeypatch, tmp_
     monkeypatch.setattr(benchmark, "get_config", lambda _: Config(**TINY))
     monkeypatch.setattr(benchmark, "VOCABULARY", 50)
     monkeypatch.setattr(benchmark, "CORPUS_SIZES", (200,))
-    monkeypatch.setattr(benchmark, "EPOCH_SIZES", (1000,))
     monkeypatch.setattr(benchmark, "in_a_process_of_its_own", lambda *_: 10**6)
     file = tmp_path / "figures.json"
     arguments = ["benchmark.py", part, "--repeats", "2", "--json", str(file), "--device", "cpu"]
@@ -90,7 +116,8 @@ def test_each_part_prints_a_table_and_writes_its_figures(part, monkeypatch, tmp_
     results = json.loads(file.read_text())
     assert results["torch"] == torch.__version__ and results["threads"] >= 1
     rows = [row for row in results[part].values() if isinstance(row, dict)]
-    shares = [cell for row in rows for cell in row.values() if isinstance(cell, dict)]
+    cells = [cell for row in rows for cell in row.values() if isinstance(cell, dict)]
+    shares = [cell for cell in cells if "median" in cell]
     assert all(0 < cell["low"] <= cell["median"] <= cell["high"] for cell in shares)
     assert part == "data" or len(shares) > 4
     out = capsys.readouterr().out
@@ -100,8 +127,8 @@ def test_each_part_prints_a_table_and_writes_its_figures(part, monkeypatch, tmp_
 def test_memory_is_that_of_a_fresh_process():
     config = Config(**{**TINY, "d_model": 512})
     peaks = [
-        benchmark.in_a_process_of_its_own(benchmark.peak_of_a_step, config, "fp32", way)
-        for way in ("ours", "plain")
+        benchmark.in_a_process_of_its_own(benchmark.peak_of_a_step, config, "fp32", 2048, way)
+        for way in ("ours", "peer")
     ]
     weights = 4 * 4 * 2 * 8000 * 512  # embeddings alone: themselves, gradients, two moments
     assert all(weights < peak < 20 * weights for peak in peaks), statistics.mean(peaks)

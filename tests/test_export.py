@@ -15,8 +15,9 @@ from dataset import padding_mask
 from export import Options, export
 from model import build_transformer
 from train import start_run
+from trained import load_trained
+from translate import load_translator
 from translator import Options as TranslateOptions
-from translator import load_trained, load_translator
 
 LINES = ["one two three", "ten", "four four nine eight", "", "seven six five four three two"]
 

@@ -15,6 +15,7 @@ import torch
 from conftest import SMALL, flags, run_script, small_config, write_number_pairs
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from test_dataset import make_dataset, swap_ids
+from torch._dynamo.testing import CompileCounter
 
 import checkpoint
 import dataset
@@ -611,6 +612,17 @@ def test_own_tokenizer_files_are_used_as_they_are(tmp_path, shared_data):
 def test_saved_names_carry_no_prefix_of_a_compiled_model(tmp_path):
     run = make_run(tmp_path, compile=True)
     assert not any(name.startswith("_orig_mod") for name in run.model.state_dict())
+
+
+def test_batches_of_other_sizes_are_not_compiled_anew(tmp_path, monkeypatch):
+    compiled, real = CompileCounter(), torch.compile
+    monkeypatch.setattr(torch, "compile", lambda f, **how: real(f, backend=compiled, **how))
+    run = make_run(tmp_path, compile=True)
+    counts = []
+    for size in (2, 3, 5, 8, 13, 21, 34, 50):
+        do_update(run, [run.data.train.collate([run.data.train[i] for i in range(size)])])
+        counts.append(compiled.frame_count)
+    assert counts[0] > 0 and set(counts) == {counts[0]}
 
 
 # --- TensorBoard ---

@@ -20,8 +20,8 @@ from dataset import BilingualDataset, get_saved_tokenizers
 from decode import beam_search
 from model import build_transformer
 from sources import read_lines
-from translate import translate_file
-from translator import Options, load_translator
+from translate import load_translator, translate_file
+from translator import Options
 from validation import run_validation
 
 WEIGHTS = "train_weights"
@@ -159,7 +159,7 @@ def test_control_tokens_in_a_sentence_are_words(translator, token):
     pieces = translator.split(f"one {token} two", 1)
     tokenizer = translator.tokenizer_src
     control = {tokenizer.sos_id, tokenizer.eos_id, tokenizer.pad_id}
-    assert not control & set(pieces[0])
+    assert not control & set(pieces[0].ids)
     (text,) = say(translator, f"one {token} two")
     assert not any(name in text for name in ("[EOS]", "[PAD]", "[SOS]"))
 
@@ -446,3 +446,72 @@ def test_validation_may_use_a_beam(trained, monkeypatch):
     monkeypatch.setattr("validation.beam_search", note)
     predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
     assert predicted == ["uno due", "dieci"] and set(sizes) == {3}
+
+
+# --- Samples, beginnings, unknown words ---
+
+
+def test_samples_are_seeded_and_the_same_in_any_file(trained):
+    lines = "one two three\nten nine\n"
+    flags = ("--sample", "--temperature", 3, "--n_best", 4, "--format", "jsonl")
+    first, again = (translate(trained, *flags, stdin=lines).stdout for _ in range(2))
+    assert first == again
+    rows = [json.loads(row) for row in first.splitlines()]
+    texts = [[each["text"] for each in row["hypotheses"]] for row in rows]
+    assert [len(each) for each in texts] == [4, 4] and len(set(texts[0] + texts[1])) > 4
+    alone = translate(trained, *flags, stdin="ten nine\n").stdout
+    assert json.loads(alone) == rows[1]
+    assert translate(trained, *flags, "--seed", 1, stdin=lines).stdout != first
+
+
+def test_a_translation_begins_as_it_is_told(translator):
+    for search in ({}, {"beam_size": 3}, {"sample": True}):
+        told = replace(translator, options=Options(prefix="dieci uno", **search))
+        assert all(text.startswith("dieci uno") for text in say(told, "one two three", "five"))
+    with pytest.raises(ValueError, match="--prefix has 20 tokens, the model takes 15"):
+        say(replace(translator, options=Options(prefix="uno " * 20)), "one")
+
+
+def test_unknown_words_are_those_that_attention_points_to(translator, monkeypatch):
+    """The model is made to say [UNK] only, and to look at a word of our choice."""
+    tokenizer = translator.tokenizer_tgt
+    unknown = [*[tokenizer.unk_id] * 2, tokenizer.eos_id]
+    monkeypatch.setattr(
+        "translator.greedy_decode", lambda _, src, *args, **kw: [unknown for _ in src]
+    )
+    weights = torch.zeros(1, 1, 2, 3, 5)  # of two heads; one alone would look elsewhere
+    weights[..., 0, 2], weights[..., 1, 3] = 0.6, 0.6  # zebra, Ġone
+    weights[:, :, 0, 0, 1] = 0.9
+    weights[..., 0] = 0.95  # [SOS] is no word to copy
+    monkeypatch.setattr("attention.cross_attention", lambda *_: weights)
+    plain = replace(translator, options=Options())
+    assert say(plain, "two zebra one") == ["[UNK] [UNK]"]
+    copying = replace(translator, options=Options(replace_unknown=True))
+    [[found]] = copying.translate([copying.split("two zebra one", 1)])
+    assert (found.text, found.copied) == ("zebra one", ("zebra", "one"))
+
+
+def test_unknown_words_are_copied_by_the_real_attention_and_marked(translator, trained):
+    tokenizer = translator.tokenizer_tgt
+    options = Options(replace_unknown=True, prefix="zebra", format="jsonl")
+    copying = replace(translator, options=options)
+    assert copying.rules.prefix == (tokenizer.unk_id,)
+    [[found]] = copying.translate([copying.split("five two", 1)])
+    assert found.copied in (("five",), ("two",)) and found.text.startswith(found.copied[0])
+    flags = ("--replace_unknown", "--prefix", "zebra", "--format", "jsonl")
+    row = json.loads(translate(trained, *flags, "five two").stdout)
+    assert tuple(row["hypotheses"][0]["copied"]) == found.copied
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"temperature": 0.5}, "need --sample"),
+        ({"sample": True, "beam_size": 4}, "--sample draws, --beam_size 4 searches"),
+        ({"sample": True, "temperature": 0.0}, r"temperature \(0.0\) must be in"),
+        ({"sample": True, "top_k": -1}, r"top_k \(-1\) must be at least 0"),
+    ],
+)
+def test_options_of_sampling_that_do_not_go_together_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Options(**wrong)

@@ -1,0 +1,79 @@
+"""Times and memory, compared within one run."""
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long work takes, to the end of what it started on a device."""
+    started = time.perf_counter()
+    work()
+    for kind in (torch.cuda, torch.mps):
+        if kind.is_available():
+            kind.synchronize()
+    return time.perf_counter() - started
+
+
+def in_turn(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Return the seconds of each way, measured one after the other in every repeat."""
+    for work in ways.values():
+        work()  # makes what is made on first use
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in tqdm(range(repeats), f"  {', '.join(ways)}", leave=False):
+        for name, work in ways.items():
+            times[name].append(seconds(work))
+    return times
+
+
+def ratio(above: list[float], below: list[float]) -> dict[str, float]:
+    """Return median and range of one way's times over another's, repeat by repeat."""
+    values = [a / b for a, b in zip(above, below, strict=True)]
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def table(title: str, header: list[str], rows: list[list[object]]) -> None:
+    """Print a table in Markdown."""
+    print(f"\n{title}\n\n| {' | '.join(header)} |\n|{'---|' * len(header)}")
+    for row in rows:
+        cells = (
+            f"{cell['median']:.2f} ({cell['low']:.2f}-{cell['high']:.2f})"
+            if isinstance(cell, dict)
+            else str(cell)
+            for cell in row
+        )
+        print(f"| {' | '.join(cells)} |")
+
+
+def in_a_process_of_its_own(work: Callable, *arguments: object) -> object:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def peak_memory() -> int:
+    """Return the most bytes that this process had in memory (on Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def machine(device: torch.device) -> dict[str, object]:
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.split(": ")[1] for line in lines if "model name" in line), name)
+    if device.type == "cuda":
+        name = f"{torch.cuda.get_device_name()}; {name}"
+    return {
+        "machine": name,
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

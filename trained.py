@@ -1,0 +1,60 @@
+"""A checkpoint, loaded to be used: its model, its tokenizers, its config."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+import checkpoint
+from config import Config, config_from_dict, find_weights_file_path, last_weights_file_paths
+from dataset import get_saved_tokenizers
+from model import Transformer, build_transformer
+from tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a checkpoint holds for translating, its model on the CPU."""
+
+    path: Path
+    global_step: int
+    model: Transformer
+    config: Config
+    tokenizer_src: Tokenizer
+    tokenizer_tgt: Tokenizer
+
+
+def load_trained(weights: str | None, average: int = 1) -> Trained:
+    """Load the checkpoint that weights names, or the mean of the last epochs' of its run.
+
+    Raises FileNotFoundError or ValueError, in one line, before memory is taken for what the file
+    does not hold.
+    """
+    place = Path(weights) if weights else None
+    path = find_weights_file_path(place)
+    state = checkpoint.load(path)
+    if average > 1:
+        if path == place:
+            raise ValueError(f"--average {average} takes a folder, not the checkpoint {path}")
+        basename = config_from_dict(state["config"]).model_basename
+        *others, path = last_weights_file_paths(path.parent, basename, average)
+        state = checkpoint.average([*others, path])
+        note(f"the mean of the weights in {', '.join(each.name for each in others)} and")
+    config = config_from_dict(state["config"])
+    tokenizers = get_saved_tokenizers(state)
+    held = sum(weight.numel() for weight in state["model"].values())
+    least = config.N * config.d_model * (config.d_model + config.d_ff)
+    if least > held:
+        raise ValueError(
+            f"the checkpoint {path} holds {held:,} numbers, its config asks for over {least:,}"
+        )
+    model = build_transformer(*(each.size for each in tokenizers), **config.model_arguments())
+    checkpoint.load_weights(model, state, path)
+    return Trained(path, state["global_step"], model.eval(), config, *tokenizers)
+
+
+def note(message: str) -> None:
+    """Print to standard error, so that standard output holds translations only."""
+    if sys.stderr is not None:
+        tqdm.write(message, file=sys.stderr)
