@@ -54,7 +54,7 @@ ROOT = Path(__file__).parent
 PAD, SOS, EOS = 1, 2, 3
 VOCABULARY = 8000  # entries of the benchmarked models, about as many as Multi30k's words
 CORPUS_SIZES = (10_000, 100_000, 1_000_000)  # pairs to prepare, and to form batches of
-BUDGETS = (1024, 2048, 4096)  # tokens of the batches whose memory is measured
+MEMORY_OF = [("fp32", 2048), ("bf16", 1024), ("bf16", 2048), ("bf16", 4096)]  # with batch_tokens
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -180,15 +180,14 @@ def benchmark_memory() -> dict:
     """Measure the peak memory of a step of `base`, by its precision and its batch's budget."""
     config = replace(get_config("base"), shared_vocab=True, dropout=0.1)
     results, rows = {}, []
-    for precision in PRECISIONS:
-        for budget in BUDGETS:
-            ours, peer = (
-                round(in_a_process_of_its_own(peak_of_a_step, config, precision, budget, way) / 1e6)
-                for way in ("ours", "peer")
-            )
-            row = {"MB": ours, "MB of torch.nn.Transformer": peer}
-            results[f"{precision} {budget}"] = row
-            rows.append([precision, f"{budget:,}", *row.values()])
+    for precision, budget in tqdm(MEMORY_OF, "  memory", leave=False):
+        ours, peer = (
+            round(in_a_process_of_its_own(peak_of_a_step, config, precision, budget, way) / 1e6)
+            for way in ("ours", "peer")
+        )
+        row = {"MB": ours, "MB of torch.nn.Transformer": peer}
+        results[f"{precision} {budget}"] = row
+        rows.append([precision, f"{budget:,}", *row.values()])
     table("Peak memory of a step of base", ["precision", "batch_tokens", *row], rows)
     return results
 

@@ -1,14 +1,20 @@
-"""A run's TensorBoard events: curves, sample translations and the configuration."""
+"""A run's TensorBoard events: curves, sample translations and the configuration.
+
+python curves.py RUN [RUN ...] --output FILE.png draws the curves of runs, such as runs/tmodel.
+"""
 
 import errno
 import itertools
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tyro
 from tqdm import tqdm
 
 try:
@@ -108,7 +114,71 @@ def is_log_dir(log_dir: str, experiment_name: str) -> bool:
     return re.fullmatch(rf"{re.escape(experiment_name)}(_\d+)?", log_dir) is not None
 
 
+@dataclass(frozen=True)
+class Options:
+    """What to draw; the trailing comments are the help text."""
+
+    runs: tyro.conf.Positional[tuple[str, ...]]  # folders of events
+    output: str  # picture to make: .png, .pdf or .svg
+
+
+def read_curves(log_dir: Path) -> dict[str, tuple[list[int], list[float]]]:
+    """Return steps and values of each scalar of a run, as TensorBoard shows them.
+
+    Raises FileNotFoundError where there are no events.
+    """
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    if not any(log_dir.glob("events.out.tfevents.*")):
+        raise FileNotFoundError(f"{log_dir} has no events; name a run's own folder, below runs")
+    events = EventAccumulator(str(log_dir), size_guidance={"scalars": 0}).Reload()
+    return {
+        tag: ([each.step for each in points], [each.value for each in points])
+        for tag in events.Tags()["scalars"]
+        for points in [events.Scalars(tag)]
+    }
+
+
+def draw_curves(runs: dict[str, dict[str, tuple[list[int], list[float]]]]) -> "Figure":
+    """Return a picture of the losses and the validation BLEU of runs, by update."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    losses, bleu = figure.subplots(1, 2)
+    for number, (name, curves) in enumerate(runs.items()):
+        color = f"C{number % 10}"
+        for panel, tag, style, label in (
+            (losses, "train/loss", ":", f"{name}, training (smoothed labels)"),
+            (losses, "val/loss", "-", f"{name}, validation"),
+            (bleu, "val/bleu", "-", name),
+        ):
+            panel.plot(*curves.get(tag, ([], [])), style, color=color, label=label)
+    for panel, title in ((losses, "loss, nats a token"), (bleu, "validation BLEU")):
+        panel.set_title(title)
+        panel.set_xlabel("updates")
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize="small")
+    return figure
+
+
+def main() -> int:
+    options = tyro.cli(Options, prog="curves.py", description=__doc__, use_underscores=True)
+    try:
+        if not options.runs:
+            raise ValueError("name a run's folder, such as runs/tmodel")
+        curves = {Path(run).name: read_curves(Path(run)) for run in options.runs}
+        draw_curves(curves).savefig(options.output, dpi=100)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"curves.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def _leave_to_writer(args: threading.ExceptHookArgs) -> None:
     # The thread that writes events hands its error over to `Curves`.
     if not isinstance(args.thread, _AsyncWriterThread):
         threading.__excepthook__(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
