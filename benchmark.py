@@ -130,6 +130,7 @@ def new_run(config: Config, precision: str, device: torch.device) -> Run:
         precision=PRECISIONS[precision],
         progress=Progress(),
         log_dir="",
+        total_updates=1,
     )
 
 

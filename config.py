@@ -45,7 +45,8 @@ class Config:
     accumulate: int = 1  # batches per update
     num_epochs: int = 20  # passes over the training pairs
     lr: float = 7e-4  # highest learning rate, reached after warmup updates
-    warmup: int = 2000  # updates of linear warm-up, then the rate falls with the root of the update
+    warmup: int = 2000  # updates of linear warm-up to lr
+    schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"  # after it: how the rate falls
     label_smoothing: float = 0.1  # probability spread evenly over the vocabulary
     clip_norm: float = 1.0  # largest gradient norm (0: no clipping)
     max_bad_updates: int = 10  # stop after so many in a row whose loss or gradient is not finite

@@ -92,6 +92,7 @@ class Run:
     precision: torch.dtype
     progress: Progress
     log_dir: str
+    total_updates: int  # of all epochs, as far as the first one tells
     curves: Curves | None = None  # None until training begins
     unread: list[Update] = field(default_factory=list)  # those since the last look at the device
     has_cut_batches: bool = False  # and has said so

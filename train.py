@@ -82,7 +82,7 @@ def log_window(run: Run, tokens_per_second: float) -> str:
     row = {
         "step": step,
         "train/loss": window["loss"] / window["tokens"],
-        "train/lr": learning_rate(step, run.config),
+        "train/lr": learning_rate(step, run.config, run.total_updates),
         "train/grad_norm": window["norm"] / window["updates"],
         "train/tokens_per_second": tokens_per_second,
     }
@@ -161,19 +161,16 @@ def sample_attention(run: Run, predicted: list[str]) -> "Figure":
     )
 
 
-def batches_of(run: Run) -> list[np.ndarray]:
-    """Return the pairs of each batch of the epoch that goes on: a function of (seed, epoch)."""
-    config, pairs = run.config, run.data.train
-    seed = (config.seed, run.progress.epoch)
-    return form_batches(
-        pairs.src_lens, pairs.tgt_lens, config.batch_tokens, config.batch_size, seed
-    )
+def batches_of(config: Config, pairs: BilingualDataset, epoch: int) -> list[np.ndarray]:
+    """Return the pairs of each batch of an epoch: a function of (seed, epoch)."""
+    lens = (pairs.src_lens, pairs.tgt_lens)
+    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch))
 
 
 def train_epoch(run: Run, interrupt: Interrupt) -> None:
     """Train to the end of the epoch, or until patience is lost; save and validate on the way."""
     config, progress, epoch = run.config, run.progress, run.progress.epoch
-    batches = batches_of(run)
+    batches = batches_of(config, run.data.train, epoch)
     loader = DataLoader(
         run.data.train,
         batch_sampler=batches[progress.batch :],
@@ -254,6 +251,7 @@ def start_run(config: Config) -> Run:
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
     if not is_log_dir(log_dir, config.experiment_name):
         log_dir = new_log_dir(config.experiment_name)
+    first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / config.accumulate)
     run = Run(
         config=config,
         model=model,
@@ -266,6 +264,7 @@ def start_run(config: Config) -> Run:
         precision=precision,
         progress=Progress(),
         log_dir=log_dir,
+        total_updates=first_epoch * config.num_epochs,
     )
     if config.compile:
         model.vectors = torch.compile(model.vectors, dynamic=True)
@@ -285,9 +284,9 @@ def start_run(config: Config) -> Run:
                 checkpoint.write_file(path, lambda file, text=text: file.write(text))
     else:
         run.restore(path, state)
-        updates = len(batches_of(run))
-        if run.progress.batch >= updates:
-            raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {updates}")
+        batches = len(batches_of(config, data.train, run.progress.epoch))
+        if run.progress.batch >= batches:
+            raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {batches}")
         print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
     return run
 
@@ -344,7 +343,7 @@ def fit(run: Run, interrupt: Interrupt) -> None:
             run.curves.add_row(progress.train_row)
         validate(run, interrupt)
     if not progress.is_finished(config):
-        updates = math.ceil(len(batches_of(run)) / config.accumulate) * config.num_epochs
+        updates = run.total_updates
         if updates < config.warmup:
             print(
                 f"only {updates:,} updates are planned, fewer than warmup ({config.warmup:,}): the "

@@ -16,9 +16,17 @@ from validation import target_loss
 LOGITS_AT_ONCE = 512
 
 
-def learning_rate(step: int, config: Config) -> float:
-    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`)."""
-    return config.lr * min(step / config.warmup, math.sqrt(config.warmup / step))
+def learning_rate(step: int, config: Config, total_updates: int) -> float:
+    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`).
+
+    After warm-up it falls with the root of the step, as in the paper, or in a straight line to
+    almost nothing at the last of `total_updates`.
+    """
+    if config.schedule == "linear":
+        falling = max(total_updates - step + 1, 1) / max(total_updates - config.warmup + 1, 1)
+    else:
+        falling = math.sqrt(config.warmup / step)
+    return config.lr * min(step / config.warmup, falling)
 
 
 def seed_update(seed: int, step: int, rank: int = 0) -> None:
@@ -36,7 +44,7 @@ def train_update(run: Run, batches: list[Batch]) -> None:
     config, optimizer, scaler = run.config, run.optimizer, run.scaler
     step = run.progress.global_step + 1
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate(step, config)
+        group["lr"] = learning_rate(step, config, run.total_updates)
 
     loss = accumulate_gradient(run, batches)
     scaler.unscale_(optimizer)
@@ -134,7 +142,7 @@ def settle_updates(run: Run) -> None:
             continue
         progress.skipped += 1
         progress.skipped_in_row += 1
-        rate = learning_rate(update.step, config)
+        rate = learning_rate(update.step, config, run.total_updates)
         tqdm.write(
             f"update {update.step} is left out ({progress.skipped} so far): loss {loss}, gradient "
             f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, update.pairs))}"

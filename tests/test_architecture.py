@@ -415,7 +415,7 @@ def test_the_rate_is_the_papers_when_its_peak_is():
     assert f"{lr:.1e}" == "7.0e-04" and "that is 7.0e-4, the default `lr` here" in DOCUMENT
     assert Config().lr == 7e-4
     for s in (1, 10, 3999, 4000, 4001, 100_000):
-        ours = learning_rate(s, Config(lr=lr, warmup=w))
+        ours = learning_rate(s, Config(lr=lr, warmup=w), 0)
         assert ours == pytest.approx(lr * min(s / w, math.sqrt(w / s)))
         assert ours == pytest.approx(d**-0.5 * min(s**-0.5, s * w**-1.5))
 
@@ -424,6 +424,7 @@ def update(clip_norm, batches):
     """Do one update by plain descent with a rate of 1; returns all weights before and after."""
     model = make_model().train()
     run = SimpleNamespace(
+        total_updates=0,
         config=Config(lr=1.0, warmup=1, clip_norm=clip_norm),
         model=model,
         device=torch.device("cpu"),
@@ -639,8 +640,8 @@ def test_the_peak_of_the_rate_is_lr_at_the_end_of_warm_up_whatever_the_width():
     assert Config().warmup == 2000
     for d_model in (64, 512):
         config = Config(d_model=d_model)
-        rates = [learning_rate(step, config) for step in range(1900, 2100)]
-        assert max(rates) == learning_rate(2000, config) == config.lr
+        rates = [learning_rate(step, config, 0) for step in range(1900, 2100)]
+        assert max(rates) == learning_rate(2000, config, 0) == config.lr
 
 
 @difference("Clipping")

@@ -33,7 +33,7 @@ from device import get_device, get_precision
 from interrupt import Interrupt, Interrupted
 from run import Progress, set_newer_aside
 from tokenizer import build_tokenizer, tokenizer_from_json
-from train import log_window, start_run, train_model
+from train import batches_of, log_window, start_run, train_model
 from update import (
     accumulate_gradient,
     learning_rate,
@@ -48,16 +48,29 @@ from validation import evaluating, target_loss
 
 def test_the_rate_rises_to_its_peak_then_falls_with_the_root():
     config = Config(lr=1e-3, warmup=7)
-    rates = [learning_rate(step, config) for step in range(1, 30)]
+    rates = [learning_rate(step, config, 0) for step in range(1, 30)]
     assert rates[:7] == sorted(rates[:7]) and rates[6:] == sorted(rates[6:], reverse=True)
     assert rates[6] == pytest.approx(1e-3) and rates[0] == pytest.approx(1e-3 / 7)
     assert rates[27] == pytest.approx(1e-3 / 2)
 
 
+def test_the_linear_schedule_falls_evenly_to_the_last_update_of_all_epochs(tmp_path):
+    config = Config(lr=1e-3, warmup=10, schedule="linear")
+    rates = [learning_rate(step, config, 110) for step in range(1, 113)]
+    assert rates[:10] == pytest.approx([1e-4 * step for step in range(1, 11)])
+    steps = [b - a for a, b in zip(rates[9:], rates[10:110], strict=False)]
+    assert steps == pytest.approx([-1e-3 / 101] * 100)
+    assert rates[109:] == pytest.approx([1e-3 / 101] * 3)  # an epoch may have a batch more
+
+    run = make_run(tmp_path, schedule="linear", num_epochs=3, accumulate=2)
+    batches = len(batches_of(run.config, run.data.train, 0))
+    assert batches > 2 and run.total_updates == 3 * ((batches + 1) // 2)
+
+
 def test_the_papers_schedule_is_one_choice_of_lr():
     config = Config(lr=512**-0.5 * 4000**-0.5, warmup=4000)
     for step in (1, 100, 4000, 100000):
-        assert learning_rate(step, config) == pytest.approx(
+        assert learning_rate(step, config, 0) == pytest.approx(
             512**-0.5 * min(step**-0.5, step * 4000**-1.5)
         )
 
@@ -95,7 +108,7 @@ def gradients(run, batches):
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
     run.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0, fused=True)
     run.progress = Progress()
-    rate = learning_rate(1, run.config)
+    rate = learning_rate(1, run.config, run.total_updates)
     do_update(run, batches)
     after = run.model.parameters()
     return [(b - a.detach()) / rate for b, a in zip(before, after, strict=True)]
@@ -753,7 +766,9 @@ def test_each_update_is_done_at_its_own_rate(tmp_path):
     run = make_run(tmp_path, lr=1e-2, warmup=3)
     for step in range(1, 6):
         do_update(run, [first_batch(run)])
-        assert run.optimizer.param_groups[0]["lr"] == learning_rate(step, run.config)
+        assert run.optimizer.param_groups[0]["lr"] == learning_rate(
+            step, run.config, run.total_updates
+        )
 
 
 def test_an_update_descends_the_smoothed_loss(tmp_path):
