@@ -32,6 +32,7 @@ KEYS = {
     "tokenizer_src": str,
     "tokenizer_tgt": str,
     "data": str,  # hash of training and validation texts
+    "processes": int,  # that the run had
     "log_dir": str,  # of the run's curves
 }
 
@@ -85,6 +86,8 @@ def load(path: Path) -> dict:
         raise ValueError(
             f"the checkpoint {path} is damaged or not a checkpoint: {reason}"
         ) from None
+    if isinstance(state, dict):
+        state.setdefault("processes", 1)  # before there were more, it was not noted
     _check_keys(state, path)
     return state
 

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 class Curves:
     """Writes events to a folder; those of an earlier process from `first_step` on are hidden.
 
-    A disk that is full when training has begun ends the curves, aloud, and not the training.
+    Without a folder it writes nothing. A disk that is full when training has begun ends the
+    curves, aloud, and not the training.
     """
 
-    def __init__(self, log_dir: str, first_step: int) -> None:
+    def __init__(self, log_dir: str | None, first_step: int) -> None:
         self.writer = None
+        if log_dir is None:
+            return
         if SummaryWriter is None:
             print(
                 f"TensorBoard cannot be imported ({why_not}), so no curves are written; "
@@ -125,13 +128,15 @@ class Options:
 def read_curves(log_dir: Path) -> dict[str, tuple[list[int], list[float]]]:
     """Return steps and values of each scalar of a run, as TensorBoard shows them.
 
-    Raises FileNotFoundError where there are no events.
+    Raises FileNotFoundError where there are no events, ValueError where they hold no curve.
     """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     if not any(log_dir.glob("events.out.tfevents.*")):
         raise FileNotFoundError(f"{log_dir} has no events; name a run's own folder, below runs")
     events = EventAccumulator(str(log_dir), size_guidance={"scalars": 0}).Reload()
+    if not events.Tags()["scalars"]:
+        raise ValueError(f"{log_dir} has events, but no curves among them")
     return {
         tag: ([each.step for each in points], [each.value for each in points])
         for tag in events.Tags()["scalars"]
@@ -166,8 +171,11 @@ def main() -> int:
     try:
         if not options.runs:
             raise ValueError("name a run's folder, such as runs/tmodel")
-        curves = {Path(run).name: read_curves(Path(run)) for run in options.runs}
-        draw_curves(curves).savefig(options.output, dpi=100)
+        if Path(options.output).suffix not in (".png", ".pdf", ".svg"):
+            raise ValueError(f"--output {options.output!r} must end in .png, .pdf or .svg")
+        draw_curves({run: read_curves(Path(run)) for run in options.runs}).savefig(
+            options.output, dpi=100
+        )
     except (ValueError, OSError, ImportError) as error:
         print(f"curves.py: {error}", file=sys.stderr)
         return 1

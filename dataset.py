@@ -252,12 +252,17 @@ class RunData:
 
 
 @checked_cache()
-def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
+def get_ds(
+    config: Config,
+    state: dict | None,
+    new_tokenizers: Sequence[Path] = (),
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+) -> RunData:
     """Return the pairs of a run, encoded. Writes nothing into its weights folder.
 
-    A resumed run has its tokenizers from its checkpoint `state`; a new one trains those whose
-    paths are in `new_tokenizers` on the training side, and reads the others. Raises ValueError if
-    the pairs are not those of the checkpoint.
+    Without `tokenizers`, a resumed run has them from its checkpoint `state`; a new one trains those
+    whose paths are in `new_tokenizers` on the training side, and reads the others. Raises
+    ValueError if the pairs are not those of the checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
     train_pairs = load_pairs(config.datasource, *langs)
@@ -272,9 +277,9 @@ def get_ds(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = 
     valid_pairs = cap_pairs(valid_pairs, config.val_size, config.seed)
     test_pairs = load_pairs(config.testsource, *langs) if config.testsource else None
 
-    if state is None:
+    if tokenizers is None and state is None:
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
-    else:
+    elif tokenizers is None:
         tokenizers = get_saved_tokenizers(state)
         check_same_tokenizers(config, tokenizers)
     data = RunData(

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +15,6 @@ from model import MultiHeadAttentionBlock, ResidualConnection, Transformer
 from tokenizer import load_tokenizer
 from trained import Trained, note
 from translator import Options, Translator
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def import_ctranslate2() -> ModuleType:
@@ -169,17 +165,20 @@ class ExportedTranslator(Translator):
         found.sort(key=lambda hypothesis: -hypothesis.score)
         return found[: self.options.n_best]
 
-    def score(self, sources: list[str], targets: list[str]) -> list[float]:
-        raise ValueError("--target needs a checkpoint; the exported model does not score")
-
-    def draw_attention(self, text: str, number: int = 1) -> "Figure":
-        raise ValueError("--attention needs a checkpoint; the exported model does not show it")
-
 
 def load_exported(options: Options, folder: Path) -> ExportedTranslator:
     """Load a folder that `export.py --format ctranslate2` made."""
     ctranslate2 = import_ctranslate2()
-    for name in ("average", "precision", "prefix", "replace_unknown", "sample"):
+    device = "cuda" if get_device(options.device).type == "cuda" else "cpu"
+    for name in (
+        "attention",
+        "target",
+        "average",
+        "precision",
+        "prefix",
+        "replace_unknown",
+        "sample",
+    ):
         if getattr(options, name) != getattr(Options(), name):
             raise ValueError(f"--{name} needs a checkpoint; {folder} is an exported model")
     tokenizers = [load_tokenizer(folder / f"tokenizer_{side}.json") for side in ("src", "tgt")]
@@ -189,7 +188,6 @@ def load_exported(options: Options, folder: Path) -> ExportedTranslator:
         if not all(file.exists() for file in files):
             files = [folder / "shared_vocabulary.json"] * 2
         words = [json.loads(file.read_text("utf-8")) for file in files]
-        device = "cuda" if get_device(options.device).type == "cuda" else "cpu"
         engine = ctranslate2.Translator(str(folder), device=device)
     except (RuntimeError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]

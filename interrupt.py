@@ -5,6 +5,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import processes
+
 
 class Interrupted(BaseException):
     """A signal ends the run. Like KeyboardInterrupt no Exception, so that nothing swallows it."""
@@ -52,5 +54,6 @@ class Interrupt:
         self.signum = signum
         if not self.is_postponed:
             raise Interrupted(signum)
-        # Not by print, which the signal may have come into the middle of.
-        os.write(2, b"\nstopping after this step; once more stops at once\n")
+        if processes.is_main():
+            # Not by print, which the signal may have come into the middle of.
+            os.write(2, b"\nstopping after this step; once more stops at once\n")

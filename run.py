@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 import checkpoint
+import processes
 from config import (
     Config,
     get_attempt_path,
@@ -111,6 +112,8 @@ class Run:
     def save(self, path: Path) -> None:
         """Write a checkpoint and delete those that it replaces; curves are on disk before it is.
 
+        Of several processes the main one alone does.
+
         Raises ArithmeticError for weights that are not finite. While updates are left out nothing
         is deleted, as the weights before them may be why.
         """
@@ -121,6 +124,8 @@ class Run:
                     f"{self.progress.global_step}, and are not saved: go on from the last "
                     "checkpoint, if any, with a lower --lr"
                 )
+        if not processes.is_main():
+            return
         self.curves.flush()
         state = {
             "format": checkpoint.FORMAT,
@@ -132,6 +137,7 @@ class Run:
             "tokenizer_src": self.data.train.tokenizer_src.to_json(),
             "tokenizer_tgt": self.data.train.tokenizer_tgt.to_json(),
             "data": self.data.fingerprint,
+            "processes": processes.count(),
             "log_dir": self.log_dir,
         }
         checkpoint.save(path, state)

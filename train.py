@@ -9,6 +9,8 @@ import itertools
 import math
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 import checkpoint
+import processes
 from attention import cross_attention, draw, tokens_of
 from config import (
     PRESETS,
@@ -34,6 +37,7 @@ from config import (
 from curves import Curves, is_log_dir, new_log_dir
 from dataset import (
     BilingualDataset,
+    RunData,
     form_batches,
     get_ds,
     tokenizer_paths,
@@ -52,6 +56,7 @@ from run import (
     set_newer_aside,
     write_attempt,
 )
+from tokenizer import tokenizer_from_json
 from update import learning_rate, settle_updates, train_update
 from validation import evaluating, run_validation
 
@@ -168,21 +173,25 @@ def batches_of(config: Config, pairs: BilingualDataset, epoch: int) -> list[np.n
 
 
 def train_epoch(run: Run, interrupt: Interrupt) -> None:
-    """Train to the end of the epoch, or until patience is lost; save and validate on the way."""
+    """Train to the end of the epoch, or until patience is lost; save and validate on the way.
+
+    The batches are dealt to the processes one by one, each update taking `accumulate` for each.
+    """
     config, progress, epoch = run.config, run.progress, run.progress.epoch
     batches = batches_of(config, run.data.train, epoch)
     loader = DataLoader(
         run.data.train,
-        batch_sampler=batches[progress.batch :],
+        batch_sampler=batches[progress.batch + processes.rank() :: processes.count()],
         collate_fn=run.data.train.collate,
         pin_memory=run.device.type == "cuda",
     )
     remaining = iter(loader)
+    of_update = config.accumulate * processes.count()
     bar = tqdm(
         desc=f"epoch {epoch:02d}",
         unit="update",
-        initial=progress.batch // config.accumulate,
-        total=math.ceil(len(batches) / config.accumulate),
+        initial=progress.batch // of_update,
+        total=math.ceil(len(batches) / of_update),
     )
     started, tokens = time.perf_counter(), 0  # of the training since the last point
     run.model.train()
@@ -191,15 +200,15 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
             group = [
                 batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)
             ]
-            train_update(run, group)
-            progress.batch += len(group)
-            if progress.batch == len(batches):
+            tokens += train_update(run, group)
+            progress.batch += of_update
+            if progress.batch >= len(batches):
                 progress.epoch, progress.batch = epoch + 1, 0
             bar.update()
-            tokens += sum(batch.tokens for batch in group)
             step = progress.global_step
             due = progress.validation_is_due(config)
-            stopping = interrupt.signum is not None  # asked once: one may come between two lines
+            # Asked once, and of all: one may come between two lines, and to one process first.
+            stopping = processes.largest(interrupt.signum or 0)
             saving = due or stopping or (config.save_every and step % config.save_every == 0)
             logging = step % config.log_every == 0 or progress.batch == 0
             if saving or logging or len(run.unread) >= config.max_bad_updates:
@@ -211,7 +220,7 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
                 run.save(run.path())
             if stopping:
                 tqdm.write(f"saved {run.path()}")
-                interrupt.check()
+                raise Interrupted(stopping)
             if due:
                 paused = time.perf_counter()
                 validate(run, interrupt)
@@ -220,21 +229,43 @@ def train_epoch(run: Run, interrupt: Interrupt) -> None:
                     break
 
 
+def load_data(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
+    """Return the pairs of a run, encoded once on each machine by the main process's tokenizers.
+
+    The others find the main one's work in the cache of their machine, or do it again there.
+    """
+    data = get_ds(config, state, new_tokenizers) if processes.is_main() else None
+
+    def tokenizers_as_text() -> list[str]:
+        return [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
+
+    texts = processes.from_main(tokenizers_as_text)
+    tokenizers = [tokenizer_from_json(text, "the main process's tokenizer") for text in texts]
+    return processes.first_on_each_machine(
+        lambda: data or get_ds(config, state, tokenizers=tuple(tokenizers))
+    )
+
+
 def start_run(config: Config) -> Run:
     """Build a run, or bring it back from the checkpoint that `preload` names.
 
     What a user can get wrong is found here, before anything is written.
     """
+    if ":" in config.device and processes.count() > 1:
+        raise ValueError(
+            f"device ({config.device}) is one, torchrun started {processes.count()} processes: "
+            "--device cuda gives each its own"
+        )
     device = get_device(config.device)
     precision = get_precision(config.precision, device)
     if device.type == "cpu":
         keep_freed_memory()
-    path, state = load_checkpoint(config) or (None, None)
+    path, state = processes.from_main(lambda: load_checkpoint(config) or (None, None))
     if state is None:
-        attempt = read_attempt(config)
+        attempt = processes.from_main(lambda: read_attempt(config))
         new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
         log_dir = attempt["log_dir"]
-        data = get_ds(config, None, new_tokenizers)
+        data = load_data(config, None, new_tokenizers)
     else:
         saved = config_from_dict(state["config"])
         try:
@@ -244,14 +275,15 @@ def start_run(config: Config) -> Run:
         same_folder = path.parent == get_weights_folder(config)
         same_curves = same_folder and saved.experiment_name == config.experiment_name
         log_dir = state["log_dir"] if same_curves else ""
-        data = get_ds(config, state)
+        data = load_data(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
 
     tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
     if not is_log_dir(log_dir, config.experiment_name):
-        log_dir = new_log_dir(config.experiment_name)
-    first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / config.accumulate)
+        log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
+    of_update = config.accumulate * processes.count()
+    first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
     run = Run(
         config=config,
         model=model,
@@ -274,7 +306,7 @@ def start_run(config: Config) -> Run:
         f"weights in {get_weights_folder(config)}, curves in {log_dir}"
     )
 
-    if state is None:
+    if state is None and processes.is_main():
         write_attempt(config, log_dir, new_tokenizers)
         for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
             if path in new_tokenizers:
@@ -282,12 +314,17 @@ def start_run(config: Config) -> Run:
                     path.rename(path.with_name(f"{path.name}.old"))
                 text = tokenizer.to_json().encode()
                 checkpoint.write_file(path, lambda file, text=text: file.write(text))
-    else:
+    elif state is not None:
         run.restore(path, state)
         batches = len(batches_of(config, data.train, run.progress.epoch))
         if run.progress.batch >= batches:
             raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {batches}")
         print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
+        if state["processes"] != processes.count():
+            print(
+                f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
+                f"update takes {of_update} batches; no pair is left out or taken twice"
+            )
     return run
 
 
@@ -296,7 +333,8 @@ def train_model(config: Config) -> None:
 
     Goes on from the latest checkpoint. Raises Interrupted when a signal stopped it, after saving.
     """
-    with Interrupt() as interrupt, only_run(config):
+    alone = only_run(config) if processes.is_main() else nullcontext()
+    with Interrupt() as interrupt, alone:
         run = start_run(config)
         progress = run.progress
         if progress.is_finished(config) and not progress.validation_is_due(config):
@@ -307,8 +345,9 @@ def train_model(config: Config) -> None:
                 way_on = "a higher --patience, or 0, goes on"
             print(f"nothing left to train: {reason}; {way_on}")
         else:
-            delete_leftovers(config)
-            set_newer_aside(config, progress)
+            if processes.is_main():
+                delete_leftovers(config)
+                set_newer_aside(config, progress)
             with interrupt.postponed():
                 fit(run, interrupt)
         if run.data.test is not None:
@@ -319,10 +358,16 @@ def score_test_set(run: Run) -> None:
     """Score the test set by the best checkpoint."""
     config = run.config
     path = get_weights_file_path(config, "best")
-    if not path.exists():
-        path = latest_weights_file_path(config)
-        print(f"there is no best checkpoint any more: {path} is tested")
-    checkpoint.load_weights(run.model, checkpoint.load(path), path)
+
+    def load() -> tuple[Path, dict]:
+        if path.exists():
+            return path, checkpoint.load(path)
+        latest = latest_weights_file_path(config)
+        print(f"there is no best checkpoint any more: {latest} is tested")
+        return latest, checkpoint.load(latest)
+
+    path, state = processes.from_main(load)
+    checkpoint.load_weights(run.model, state, path)
     _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
     print(f"test of {path}: {scores} ({scores.signature})")
 
@@ -334,7 +379,8 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     is_new = not any(Path(run.log_dir).glob("events.*"))
     # What a stopped run wrote after its checkpoint is hidden, as it will be written again. Its
     # points at the checkpoint's own step are kept, unless the validation there is yet to come.
-    run.curves = Curves(run.log_dir, first_step=progress.global_step + (not due))
+    folder = run.log_dir if processes.is_main() else None
+    run.curves = Curves(folder, first_step=progress.global_step + (not due))
     if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
         run.curves.add_table("config", ["name", "value"], rows, progress.global_step)
@@ -381,8 +427,14 @@ def parse_arguments(arguments: list[str]) -> Config:
 
 def main() -> int:
     try:
-        config = parse_arguments(sys.argv[1:])
-        train_model(config)
+        with processes.joined():
+            config = parse_arguments(sys.argv[1:])
+            train_model(config)
+    except processes.LostProcess as error:
+        # It has told its own trouble, or was killed; torchrun says which.
+        if processes.is_main():
+            print(f"train.py: {error}", file=sys.stderr)
+        return 1
     except Interrupted as stop:
         way_on = "the same command goes on from here"
         if config.preload != "latest":
@@ -390,13 +442,13 @@ def main() -> int:
         print(f"stopped by {stop}; {way_on}", file=sys.stderr)
         return 128 + stop.signum
     except (ValueError, ArithmeticError, OSError) as error:
-        print(f"train.py: {error}", file=sys.stderr)
+        processes.tell_error("train.py", error)
         return 1
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         words = str(error).splitlines() or ["the machine is out of memory"]
-        print(f"train.py: {words[0]}", file=sys.stderr)
+        processes.tell_error("train.py", words[0])
         return 1
     return 0
 

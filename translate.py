@@ -39,7 +39,10 @@ def load_translator(options: Options) -> Translator:
     note(f"{trained.path}: {languages}, after {trained.global_step:,} updates")
     dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
     model = trained.model.to(device, dtype)
-    return Translator(model, trained.tokenizer_src, trained.tokenizer_tgt, config, device, options)
+    tokenizers = (trained.tokenizer_src, trained.tokenizer_tgt)
+    translator = Translator(model, *tokenizers, config, device, options)
+    translator.check_prefix()
+    return translator
 
 
 def check_files(options: Options) -> None:
@@ -94,11 +97,16 @@ def translate_file(translator: Translator, source: Path, target: Path | None) ->
             bar.update(len(found))
     if target:
         file.close()
-    if options.attention:
-        for number, text in enumerate(texts, start=1):
-            if clean_text(text):
-                save_picture(translator, text, number)
     return best
+
+
+def draw_file(translator: Translator, source: Path) -> int:
+    """Save a picture of each line of a file that is not blank; returns the exit code."""
+    code = 0
+    for number, text in enumerate(read_lines(source), start=1):
+        if clean_text(text):
+            code = save_picture(translator, text, number) or code
+    return code
 
 
 def score_file(translator: Translator, source: Path, target: Path) -> None:
@@ -197,7 +205,7 @@ def main() -> int:
             else:
                 output = Path(options.output) if options.output else None
                 translate_file(translator, Path(options.input), output)
-            return 0
+            return draw_file(translator, Path(options.input)) if options.attention else 0
         if options.text:
             # Bytes of the command line that are no UTF-8 come as lone surrogates.
             text = " ".join(options.text).encode("utf-8", "surrogateescape")

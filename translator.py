@@ -13,7 +13,7 @@ from torch import Tensor
 
 from config import Config
 from dataset import form_batches, pad, padding_mask, source_batches
-from decode import Hypothesis, Rules, beam_search, greedy_decode, sample
+from decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
 from model import Transformer
 from sources import MAX_CHARS
 from tokenizer import Tokenizer, clean_text
@@ -85,6 +85,8 @@ class Options:
             raise ValueError("--temperature, --top_k and --seed need --sample")
         if not 0.01 <= self.temperature <= 100:
             raise ValueError(f"temperature ({self.temperature}) must be in [0.01, 100]")
+        if self.n_best > 1000:
+            raise ValueError(f"n_best ({self.n_best}) must be at most 1000")
         if self.n_best > self.beam_size and not self.sample:
             raise ValueError(f"n_best ({self.n_best}) must be at most beam_size ({self.beam_size})")
         if self.bootstrap and self.reference is None:
@@ -93,6 +95,8 @@ class Options:
             raise ValueError("--heads each needs --attention")
         if self.target is not None and (self.output or self.attention or self.format != "text"):
             raise ValueError("--target prints a number a line: no --output, --attention, --format")
+        if self.target is not None and (self.beam_size > 1 or self.sample or self.prefix):
+            raise ValueError("--target is scored as it is: no --beam_size, --sample, --prefix")
         if self.attention and Path(self.attention).suffix not in ("", *PICTURES):
             raise ValueError(
                 f"--attention {self.attention} must end in one of {' '.join(PICTURES)}, or name a "
@@ -185,13 +189,20 @@ class Translator:
         return [self.joined(pieces_of_line) for pieces_of_line in found]
 
     def in_words(self, piece: Piece, hypothesis: Hypothesis) -> Translation:
-        """Return a hypothesis as text, with words of its source for [UNK] if that is wanted."""
+        """Return a hypothesis as text, with words of its source for [UNK] if that is wanted.
+
+        They are those that the last layer looks at most, if there are any among the unknown ones.
+        """
         tokenizer, ids = self.tokenizer_tgt, hypothesis.ids
         numbers = (hypothesis.score, hypothesis.log_probability)
         if not self.options.replace_unknown or tokenizer.unk_id not in ids:
             return Translation(tokenizer.decode(ids), *numbers)
         _, weights = self.attention(piece, ids)
-        looked_at = weights.mean(dim=0)[:, 1:-1].argmax(dim=-1).tolist()  # [SOS], [EOS] left out
+        weights = weights.mean(dim=0)[:, 1:-1]  # without [SOS] and [EOS]
+        is_unknown = torch.tensor(piece.ids, device=weights.device) == self.tokenizer_src.unk_id
+        if is_unknown.any():
+            weights = weights.masked_fill(~is_unknown, -1)
+        looked_at = weights.argmax(dim=-1).tolist()
         words = self.tokenizer_src.words_of(piece.text)
         copied = tuple(
             words[at] for at, i in zip(looked_at, ids, strict=True) if i == tokenizer.unk_id
@@ -273,18 +284,23 @@ class Translator:
 
     @cached_property
     def rules(self) -> Rules:
-        """What the options forbid; ValueError for a prefix that is longer than the model."""
+        """What the options forbid."""
         options, tokenizer = self.options, self.tokenizer_tgt
         banned = (tokenizer.unk_id,) if options.ban_unknown else ()
         prefix = tuple(tokenizer.encode(clean_text(options.prefix or "")))
-        if len(prefix) >= self.config.seq_len:
-            raise ValueError(
-                f"--prefix has {len(prefix)} tokens, the model takes {self.config.seq_len - 1}"
-            )
         if options.min_length or options.no_repeat_ngram or options.sample or prefix:
             # Driven off what it would say, a model may write even what it never saw.
             banned += (tokenizer.pad_id, tokenizer.sos_id)
         return Rules(options.min_length, options.no_repeat_ngram, banned, prefix)
+
+    def check_prefix(self) -> None:
+        """Raise ValueError for a prefix with unknown words, or longer than any translation."""
+        unknown = self.tokenizer_tgt.unknown_words(clean_text(self.options.prefix or ""))
+        if unknown:
+            raise ValueError(f"--prefix has words that the model cannot say: {', '.join(unknown)}")
+        length, most = len(self.rules.prefix), min(EXTRA_LENGTH, self.config.seq_len - 1)
+        if length > most:
+            raise ValueError(f"--prefix has {length} tokens, and may have {most}")
 
     def joined(self, pieces: list[list[Translation]]) -> list[Translation]:
         """Return the translations of a line: the n-th of its pieces, one after the other."""

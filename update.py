@@ -1,5 +1,6 @@
 """One optimizer update: its rate, its seed, its gradient, and what happens when that is bad."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+import processes
 from config import Config
 from dataset import Batch
 from device import is_out_of_memory
@@ -35,18 +37,21 @@ def seed_update(seed: int, step: int, rank: int = 0) -> None:
     torch.manual_seed(int(state[0]))
 
 
-def train_update(run: Run, batches: list[Batch]) -> None:
-    """Do one update by the mean loss per real target token over all its batches.
+def train_update(run: Run, batches: list[Batch]) -> int:
+    """Do one update by the mean loss per real target token over all batches of all processes.
 
-    It is left out, but counted, when its loss or gradient is not finite; the device decides that,
-    so that nothing waits for it. `settle_updates` tells afterwards.
+    Returns the number of those tokens; `batches` are this process's, and may be none. The update is
+    left out, but counted, when its loss or gradient is not finite; the device decides that, so
+    that nothing waits for it. `settle_updates` tells afterwards.
     """
     config, optimizer, scaler = run.config, run.optimizer, run.scaler
     step = run.progress.global_step + 1
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, config, run.total_updates)
 
-    loss = accumulate_gradient(run, batches)
+    tokens = processes.total(sum(batch.tokens for batch in batches))
+    loss = accumulate_gradient(run, batches, tokens)
+    loss = add_up_gradients(run.model, loss)
     scaler.unscale_(optimizer)
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
     # The fused Adam leaves weights and its own state as they are where this is 1.
@@ -59,19 +64,19 @@ def train_update(run: Run, batches: list[Batch]) -> None:
     optimizer.zero_grad(set_to_none=True)
 
     pairs = [index for batch in batches for index in batch.indices]
-    run.unread.append(Update(step, loss, norm, sum(batch.tokens for batch in batches), pairs))
+    run.unread.append(Update(step, loss, norm, tokens, pairs))
     run.progress.global_step = step
+    return tokens
 
 
-def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
-    """Add up the gradient of the mean loss per real target token; returns the summed loss.
+def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
+    """Add up the gradient of these batches' loss, divided by `tokens`; returns the summed loss.
 
     When memory does not suffice, the largest batch is cut in two and all is done again: the
     gradient is the same. Raises MemoryError when that batch is a single pair.
     """
     config, device = run.config, run.device
-    seed_update(config.seed, run.progress.global_step + 1)
-    tokens = sum(batch.tokens for batch in batches)
+    seed_update(config.seed, run.progress.global_step + 1, processes.rank())
     total = torch.zeros((), device=device)
     try:
         for batch in batches:
@@ -98,7 +103,23 @@ def accumulate_gradient(run: Run, batches: list[Batch]) -> Tensor:
         )
         run.has_cut_batches = True
     halves = [half.to(device) for half in run.data.train.cut(largest)]
-    return accumulate_gradient(run, [b for b in batches if b is not largest] + halves)
+    return accumulate_gradient(run, [b for b in batches if b is not largest] + halves, tokens)
+
+
+def add_up_gradients(model: nn.Module, loss: Tensor) -> Tensor:
+    """Give each process the gradient of all, and return the loss of all.
+
+    Done by hand, and not by DistributedDataParallel, which wants as many backward passes of every
+    process as of the others: here one may have fewer batches, or cut one.
+    """
+    if processes.count() == 1:
+        return loss
+    weights = list(model.parameters())
+    gradients = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
+    loss, *gradients = processes.add_up([loss, *gradients])
+    for weight, gradient in zip(weights, gradients, strict=True):
+        weight.grad = gradient
+    return loss
 
 
 def backward(run: Run, batch: Batch, tokens: int) -> Tensor:
@@ -143,9 +164,10 @@ def settle_updates(run: Run) -> None:
         progress.skipped += 1
         progress.skipped_in_row += 1
         rate = learning_rate(update.step, config, run.total_updates)
+        pairs = itertools.chain(*processes.gathered(update.pairs))
         tqdm.write(
             f"update {update.step} is left out ({progress.skipped} so far): loss {loss}, gradient "
-            f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, update.pairs))}"
+            f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, pairs))}"
         )
         if progress.skipped_in_row >= config.max_bad_updates:
             raise ArithmeticError(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 import metrics
+import processes
 from config import Config
 from dataset import BilingualDataset, form_batches
 from decode import beam_search, greedy_decode
@@ -58,15 +59,17 @@ def run_validation(
     Raises ArithmeticError for a loss that is not finite.
     """
     tokenizer = dataset.tokenizer_tgt
-    predicted = [""] * len(dataset)
-    total = 0.0
+    batches = form_batches(dataset.src_lens, dataset.tgt_lens, config.batch_tokens)
     bar = tqdm(total=len(dataset), desc=name, unit="sentence", leave=False, delay=2)
-    with evaluating(model), bar:
-        for indices in form_batches(dataset.src_lens, dataset.tgt_lens, config.batch_tokens):
+
+    def translate_share() -> dict[int, tuple[float, list[str]]]:
+        """Return loss and texts of those batches, by number, that are this process's."""
+        done = {}
+        for number in range(processes.rank(), len(batches), processes.count()):
             between_batches()
-            batch = dataset.collate(dataset.__getitems__(indices)).to(device)
+            batch = dataset.collate(dataset.__getitems__(batches[number])).to(device)
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
-            total += target_loss(logits, batch.tgt_out, tokenizer.pad_id).item()
+            loss = target_loss(logits, batch.tgt_out, tokenizer.pad_id).item()
             sources = (model, batch.src, batch.src_mask)
             ends = {"sos_id": tokenizer.sos_id, "eos_id": tokenizer.eos_id}
             if config.beam_size == 1:
@@ -74,10 +77,17 @@ def run_validation(
             else:
                 found = beam_search(*sources, **ends, beam_size=config.beam_size)
                 outputs = [hypotheses[0].ids for hypotheses in found]
-            for i, ids in zip(batch.indices, outputs, strict=True):
-                predicted[i] = tokenizer.decode(ids)
-            bar.update(len(indices))
-    loss = total / dataset.tgt_lens.sum().item()
+            done[number] = loss, [tokenizer.decode(ids) for ids in outputs]
+            bar.update(len(outputs) * processes.count())
+        return done
+
+    with evaluating(model), bar:
+        done = {k: v for share in processes.from_all(translate_share) for k, v in share.items()}
+    predicted = [""] * len(dataset)
+    for number, indices in enumerate(batches):
+        for i, text in zip(indices, done[number][1], strict=True):
+            predicted[i] = text
+    loss = sum(done[number][0] for number in range(len(batches))) / dataset.tgt_lens.sum().item()
     if not math.isfinite(loss):
         raise ArithmeticError(f"the loss on the {name} set is {loss}")
     scores = metrics.score(predicted, dataset.texts("tgt_text"), config.lang_tgt)

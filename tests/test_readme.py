@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import tyro
 from conftest import ROOT
+from torch.distributed.run import get_args_parser
 
 import benchmark
+import curves
 import export
 from config import PRESETS, Config
 from train import parse_arguments
@@ -22,12 +24,13 @@ SCRIPTS = {
     "translate.py": Options,
     "export.py": export.Options,
     "benchmark.py": benchmark.Options,
+    "curves.py": curves.Options,
 }
 COMMANDS = sorted(
     {
         match.strip()
         for match in re.findall(
-            r"python ((?:train|translate|benchmark|export)\.py[^`\n|&<#]*)", README
+            r"python ((?:train|translate|benchmark|export|curves)\.py[^`\n|&<#]*)", README
         )
         if "--help" not in match
     }
@@ -51,6 +54,7 @@ def test_each_flag_exists():
     kinds = (Config, *SCRIPTS.values())
     known = {field.name for kind in kinds for field in fields(kind)}
     known |= {"help", "index-url", "logdir"}
+    known |= {flag.strip("-") for flag in get_args_parser()._option_string_actions}  # torchrun's
     assert set(re.findall(r"--([a-z][a-z_-]+)", README)) <= known
 
 

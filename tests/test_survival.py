@@ -515,11 +515,11 @@ def test_a_batch_that_does_not_fit_is_cut_and_has_the_same_gradient(tmp_path, mo
     run = make_run(tmp_path, dropout=0.0)
     ds = run.data.train
     batches = [ds.collate(ds.__getitems__(part)) for part in (range(13), range(13, 16))]
-    whole = accumulate_gradient(run, batches)
+    whole = accumulate_gradient(run, batches, sum(batch.tokens for batch in batches))
     expected = [parameter.grad.clone() for parameter in run.model.parameters()]
     run.optimizer.zero_grad()
     sizes = forget_memory_over(monkeypatch, run, pairs=4)
-    cut = accumulate_gradient(run, batches)
+    cut = accumulate_gradient(run, batches, sum(batch.tokens for batch in batches))
     assert cut.item() == pytest.approx(whole.item(), rel=1e-5)
     for gradient, parameter in zip(expected, run.model.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, gradient, atol=1e-6, rtol=1e-4)
@@ -534,14 +534,14 @@ def test_a_single_pair_that_does_not_fit_is_an_error_with_the_way_out(tmp_path, 
     with pytest.raises(
         MemoryError, match=r"single pair .*--seq_len \(16\).*--batch_tokens \(160\)"
     ):
-        accumulate_gradient(run, [first_batch(run)])
+        accumulate_gradient(run, [first_batch(run)], 10)
 
 
 def test_other_errors_of_a_step_are_not_taken_for_lack_of_memory(tmp_path, monkeypatch):
     run = make_run(tmp_path)
     monkeypatch.setattr(run.model, "vectors", lambda *_: torch.zeros(2) @ torch.zeros(3))
     with pytest.raises(RuntimeError, match="inconsistent|size"):
-        accumulate_gradient(run, [first_batch(run)])
+        accumulate_gradient(run, [first_batch(run)], 10)
 
 
 # --- Curves ---

@@ -1141,7 +1141,7 @@ def test_logits_are_made_of_real_tokens_alone_and_a_few_at_a_time(tmp_path, monk
     rows, project = [], run.model.project
     monkeypatch.setattr("update.LOGITS_AT_ONCE", at_once)
     monkeypatch.setattr(run.model, "project", lambda x: rows.append(len(x)) or project(x))
-    total = accumulate_gradient(run, [batch])
+    total = accumulate_gradient(run, [batch], batch.tokens)
     assert sum(rows) == batch.tokens and max(rows) <= at_once
     assert total.item() == pytest.approx(loss.item(), rel=1e-5)
     for gradient, parameter in zip(expected, run.model.parameters(), strict=True):

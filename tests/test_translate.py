@@ -468,8 +468,12 @@ def test_a_translation_begins_as_it_is_told(translator):
     for search in ({}, {"beam_size": 3}, {"sample": True}):
         told = replace(translator, options=Options(prefix="dieci uno", **search))
         assert all(text.startswith("dieci uno") for text in say(told, "one two three", "five"))
-    with pytest.raises(ValueError, match="--prefix has 20 tokens, the model takes 15"):
-        say(replace(translator, options=Options(prefix="uno " * 20)), "one")
+    for prefix, message in (
+        ("uno " * 16, "--prefix has 16 tokens, and may have 15"),
+        ("uno zebra", "words that the model cannot say: zebra"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(translator, options=Options(prefix=prefix)).check_prefix()
 
 
 def test_unknown_words_are_those_that_attention_points_to(translator, monkeypatch):
@@ -480,27 +484,34 @@ def test_unknown_words_are_those_that_attention_points_to(translator, monkeypatc
         "translator.greedy_decode", lambda _, src, *args, **kw: [unknown for _ in src]
     )
     weights = torch.zeros(1, 1, 2, 3, 5)  # of two heads; one alone would look elsewhere
-    weights[..., 0, 2], weights[..., 1, 3] = 0.6, 0.6  # zebra, Ġone
+    weights[..., 0, 2], weights[..., 1, 3] = 0.6, 0.6  # two, three
     weights[:, :, 0, 0, 1] = 0.9
     weights[..., 0] = 0.95  # [SOS] is no word to copy
     monkeypatch.setattr("attention.cross_attention", lambda *_: weights)
     plain = replace(translator, options=Options())
-    assert say(plain, "two zebra one") == ["[UNK] [UNK]"]
+    assert say(plain, "one two three") == ["[UNK] [UNK]"]
     copying = replace(translator, options=Options(replace_unknown=True))
-    [[found]] = copying.translate([copying.split("two zebra one", 1)])
-    assert (found.text, found.copied) == ("zebra one", ("zebra", "one"))
+    for text, copied in (("one two three", "two three"), ("zebra two three", "zebra zebra")):
+        [[found]] = copying.translate([copying.split(text, 1)])
+        assert (found.text, found.copied) == (copied, tuple(copied.split()))
 
 
 def test_unknown_words_are_copied_by_the_real_attention_and_marked(translator, trained):
-    tokenizer = translator.tokenizer_tgt
-    options = Options(replace_unknown=True, prefix="zebra", format="jsonl")
-    copying = replace(translator, options=options)
-    assert copying.rules.prefix == (tokenizer.unk_id,)
-    [[found]] = copying.translate([copying.split("five two", 1)])
-    assert found.copied in (("five",), ("two",)) and found.text.startswith(found.copied[0])
-    flags = ("--replace_unknown", "--prefix", "zebra", "--format", "jsonl")
-    row = json.loads(translate(trained, *flags, "five two").stdout)
-    assert tuple(row["hypotheses"][0]["copied"]) == found.copied
+    copying = replace(translator, options=Options(replace_unknown=True, format="jsonl"))
+    bias = translator.model.projection.linear.bias
+    before = bias.detach().clone()
+    with torch.no_grad():
+        bias[translator.tokenizer_tgt.unk_id] = 1e4
+    try:
+        [[found]] = copying.translate([copying.split("five two zebra", 1)])
+        [[known]] = copying.translate([copying.split("five two", 1)])
+    finally:
+        with torch.no_grad():
+            bias.copy_(before)
+    assert set(found.copied) == {"zebra"} and set(known.copied) <= {"five", "two"}
+    assert known.text == " ".join(known.copied)
+    row = json.loads(translate(trained, "--format", "jsonl", "five two").stdout)
+    assert row["hypotheses"][0]["copied"] == []
 
 
 @pytest.mark.parametrize(

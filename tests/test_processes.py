@@ -1,0 +1,186 @@
+"""Several processes, started by torchrun, train what one does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT, SMALL, flags, small_config, write_number_pairs
+
+import checkpoint
+import processes
+import train as train_room
+from curves import read_curves
+from interrupt import Interrupt, Interrupted
+from train import start_run
+
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed"
+)
+SETTINGS = {**SMALL, "precision": "fp32", "dropout": 0.0, "num_epochs": 3, "log_every": 1}
+
+
+def start(count, folder, settings, *of_torchrun):
+    """Start a training in `count` processes (0: without torchrun); returns the process."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-u"]
+    if count:
+        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
+    return subprocess.Popen(
+        [*command, *of_torchrun, str(ROOT / "train.py"), *flags(settings)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def train(count, folder, *of_torchrun, **changes):
+    """Train to the end; returns what was printed and the last state."""
+    settings = {**SETTINGS, **changes}
+    process = start(count, folder, settings, *of_torchrun)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out, state_of(folder, settings["num_epochs"] - 1)
+
+
+def state_of(folder, epoch):
+    return checkpoint.load(folder / "train_weights" / f"tmodel_{epoch:02d}.pt")
+
+
+def same_weights(one, other):
+    return all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+
+
+def test_one_two_and_four_processes_train_alike(tmp_path):
+    """At an equal global batch; the last update of an epoch has fewer batches than processes."""
+    source = write_number_pairs(tmp_path, count=300)
+    losses, states, printed = {}, {}, {}
+    for count, accumulate in ((0, 4), (2, 2), (4, 1)):
+        folder = tmp_path / f"of_{count}"
+        printed[count], states[count] = train(
+            count, folder, datasource=source, accumulate=accumulate
+        )
+        curves = read_curves(folder / "runs" / "tmodel")
+        losses[count] = np.array(curves["train/loss"][1])
+        assert curves["train/loss"][0] == list(range(1, states[0]["global_step"] + 1))
+    assert len(losses[0]) == states[0]["global_step"] >= 9
+    for count in (2, 4):
+        assert states[count]["processes"] == count
+        np.testing.assert_allclose(losses[count], losses[0], atol=1e-5)
+        one, other = (states[i]["history"] for i in (0, count))
+        assert [row.keys() for row in one] == [row.keys() for row in other]
+        for a, b in zip(one, other, strict=True):
+            assert list(b.values()) == pytest.approx(list(a.values()), abs=1e-4)
+        lines = [line for line in printed[count].splitlines() if "BLEU" in line]
+        assert len(lines) == 4  # of three epochs, with the signature once
+
+
+# --- Stopped, killed, gone on with ---
+
+LONGER = {**SETTINGS, "dropout": 0.2, "num_epochs": 8, "log_every": 5, "keep_last": -1}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Pairs, and what two processes that nobody stops train on them."""
+    folder = tmp_path_factory.mktemp("whole")
+    source = write_number_pairs(folder, count=600)
+    return source, train(2, folder / "run", datasource=source, **LONGER)[1]
+
+
+def wait_for(path, process):
+    for _ in range(3000):
+        if path.exists():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    raise AssertionError(f"{path} did not come")
+
+
+def workers(process):
+    """Return the numbers of the processes that a launcher started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(number) for number in children.split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the workers through /proc")
+def test_a_killed_process_is_started_again_and_the_run_ends_as_if_it_had_not_been(tmp_path, whole):
+    source, expected = whole
+    folder = tmp_path / "run"
+    process = start(2, folder, {**LONGER, "datasource": source}, "--max-restarts=3")
+    for epoch, victim in ((1, 0), (3, 1)):  # the main one, then the other
+        wait_for(folder / "train_weights" / f"tmodel_{epoch:02d}.pt", process)
+        os.kill(workers(process)[victim], signal.SIGKILL)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert out.count("going on from") == 2
+    assert same_weights(state_of(folder, 7), expected)
+
+
+def test_sigterm_to_the_launcher_saves_and_the_same_command_goes_on(tmp_path, whole):
+    source, expected = whole
+    folder = tmp_path / "run"
+    settings = {**LONGER, "datasource": source}
+    process = start(2, folder, settings)
+    wait_for(folder / "train_weights" / "tmodel_01.pt", process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "going on from" not in out and out.count("saved train_weights/") == 1
+    assert not (folder / "train_weights" / "tmodel_07.pt").exists()
+    out, state = train(2, folder, **settings)
+    assert out.count("going on from") == 1
+    assert same_weights(state, expected)
+
+
+def test_another_number_of_processes_goes_on_with_the_pairs_that_are_left(
+    tmp_path, monkeypatch, capsys
+):
+    """Two processes, played one after the other, are stopped in an epoch; one alone goes on."""
+    seen, stop_after = [], 3
+    update = train_room.train_update
+
+    def update_and_stop(run, batches):
+        seen.extend(pair for batch in batches for pair in batch.indices)
+        tokens = update(run, batches)
+        if run.progress.global_step == stop_after:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return tokens
+
+    monkeypatch.setattr(train_room, "train_update", update_and_stop)
+    for name in ("total", "largest", "add_up"):
+        monkeypatch.setattr(processes, name, lambda value: value)
+    settings = {"save_every": 1000, "num_epochs": 1, "accumulate": 2}
+    config = small_config(write_number_pairs(tmp_path, count=600), **settings)
+    for rank in (1, 0):
+        monkeypatch.setattr(processes, "count", lambda: 1)
+        monkeypatch.setattr(processes, "rank", lambda: 0)
+        run = start_run(config)
+        monkeypatch.setattr(processes, "count", lambda: 2)
+        monkeypatch.setattr(processes, "rank", lambda rank=rank: rank)
+        with Interrupt() as interrupt, pytest.raises(Interrupted), interrupt.postponed():
+            train_room.fit(run, interrupt)
+    assert checkpoint.load(tmp_path / "train_weights" / "tmodel_00_3.pt")["batch"] == 12
+    stop_after = None
+    monkeypatch.setattr(processes, "count", lambda: 1)
+    train_room.train_model(config)
+    assert "processes: the checkpoint says 2, now 1" in capsys.readouterr().out
+    pairs = len(start_run(replace(config, model_folder="./other")).data.train)
+    assert sorted(seen) == list(range(pairs))
+
+
+def test_an_error_in_one_process_ends_all_with_its_message(tmp_path):
+    source = write_number_pairs(tmp_path, count=100)
+    settings = {**SETTINGS, "datasource": source, "device": "cuda:7"}
+    process = start(2, tmp_path / "run", settings)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "device (cuda:7) is one, torchrun started 2 processes" in err
+    assert not list((tmp_path / "run").rglob("*.pt"))
