@@ -1,6 +1,7 @@
 """Several processes, started by torchrun, train what one does."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -184,3 +185,82 @@ def test_an_error_in_one_process_ends_all_with_its_message(tmp_path):
     assert process.returncode != 0
     assert "device (cuda:7) is one, torchrun started 2 processes" in err
     assert not list((tmp_path / "run").rglob("*.pt"))
+
+
+# --- Two machines ---
+
+
+def ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, encoding="utf-8")
+
+
+@pytest.fixture
+def two_machines():
+    """Two network namespaces with a cable between them; the value is their names and addresses."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("network namespaces need root and the command ip")
+    mark = os.getpid() % 10_000
+    names = [f"mt{mark}a", f"mt{mark}b"]
+    addresses = [f"10.77.{mark % 250}.{i}" for i in (1, 2)]
+    try:
+        for name in names:
+            if ip("netns", "add", name).returncode:
+                pytest.skip("this machine does not let us make a network namespace")
+        ip("link", "add", names[0], "type", "veth", "peer", "name", names[1])
+        for name, address in zip(names, addresses, strict=True):
+            ip("link", "set", name, "netns", name)
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", name)
+            ip("-n", name, "link", "set", name, "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield list(zip(names, addresses, strict=True))
+    finally:
+        for name in names:
+            ip("netns", "del", name)
+
+
+def test_two_machines_train_as_one_with_two_processes_though_the_cable_is_pulled(
+    tmp_path, whole, two_machines
+):
+    source, expected = whole
+    agents = []
+    for name, address in two_machines:
+        folder = tmp_path / name
+        folder.mkdir()
+        environment = {
+            **os.environ, "GLOO_SOCKET_IFNAME": name, "TP_SOCKET_IFNAME": name,
+            "HF_HOME": str(folder / "cache"),
+        }  # fmt: skip
+        command = [
+            "ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run",
+            "--nnodes=2", "--nproc_per_node=1", "--rdzv_backend=c10d", "--rdzv_id=one",
+            f"--rdzv_endpoint={two_machines[0][1]}:29400", f"--local_addr={address}",
+            f"--rdzv_conf=is_host={int(name == two_machines[0][0])}",
+            str(ROOT / "train.py"), *flags({**LONGER, "datasource": source}),
+        ]  # fmt: skip
+        log = open(folder / "log", "w")
+        agents.append(
+            subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        )
+
+    def logs():
+        return "\n".join((tmp_path / name / "log").read_text() for name, _ in two_machines)
+
+    try:
+        folders = [tmp_path / name / "train_weights" for name, _ in two_machines]
+        second = "tmodel_01.pt"
+        while not any((folder / second).exists() for folder in folders):
+            assert all(agent.poll() is None for agent in agents), logs()
+            time.sleep(0.02)
+        name = two_machines[1][0]
+        ip("-n", name, "link", "set", name, "down")
+        time.sleep(3)
+        assert all(agent.poll() is None for agent in agents), logs()
+        assert not any((folder / "tmodel_07.pt").exists() for folder in folders)
+        ip("-n", name, "link", "set", name, "up")
+        codes = [agent.wait(timeout=240) for agent in agents]
+    finally:
+        for agent in agents:
+            agent.kill()
+    assert codes == [0, 0], logs()
+    (written,) = [folder for folder in folders if folder.exists()]
+    assert same_weights(checkpoint.load(written / "tmodel_07.pt"), expected)
