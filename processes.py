@@ -36,8 +36,16 @@ def joined() -> Iterator[None]:
     has_cuda = torch.cuda.is_available()
     if has_cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # What they tell each other lies on the CPU, so that no device has to be waited for.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if has_cuda else "gloo", timeout=PATIENCE)
+    store, number, size = next(dist.rendezvous("env://"))
+    if os.environ["GROUP_WORLD_SIZE"] == "1":
+        # After a restart the launcher's store still has the addresses of those that were killed.
+        # Several machines do not count their restarts alike.
+        store = dist.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+    dist.init_process_group(
+        # What they tell each other lies on the CPU, so that no device has to be waited for.
+        "cpu:gloo,cuda:nccl" if has_cuda else "gloo",
+        store=store, rank=number, world_size=size, timeout=PATIENCE,
+    )  # fmt: skip
     try:
         if is_main():
             yield

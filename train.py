@@ -235,15 +235,15 @@ def load_data(config: Config, state: dict | None, new_tokenizers: Sequence[Path]
     The others find the main one's work in the cache of their machine, or do it again there.
     """
     data = get_ds(config, state, new_tokenizers) if processes.is_main() else None
-
-    def tokenizers_as_text() -> list[str]:
-        return [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
-
-    texts = processes.from_main(tokenizers_as_text)
-    tokenizers = [tokenizer_from_json(text, "the main process's tokenizer") for text in texts]
-    return processes.first_on_each_machine(
-        lambda: data or get_ds(config, state, tokenizers=tuple(tokenizers))
+    texts = processes.from_main(
+        lambda: [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
     )
+
+    def load_again() -> RunData:
+        src, tgt = (tokenizer_from_json(text, "the main process's tokenizer") for text in texts)
+        return get_ds(config, state, tokenizers=(src, tgt))
+
+    return processes.first_on_each_machine(lambda: data or load_again())
 
 
 def start_run(config: Config) -> Run:
@@ -439,7 +439,8 @@ def main() -> int:
         way_on = "the same command goes on from here"
         if config.preload != "latest":
             way_on = "without --preload the same command goes on from the newest checkpoint"
-        print(f"stopped by {stop}; {way_on}", file=sys.stderr)
+        if processes.is_main():
+            print(f"stopped by {stop}; {way_on}", file=sys.stderr)
         return 128 + stop.signum
     except (ValueError, ArithmeticError, OSError) as error:
         processes.tell_error("train.py", error)

@@ -135,6 +135,7 @@ def test_sigterm_to_the_launcher_saves_and_the_same_command_goes_on(tmp_path, wh
     out, err = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "going on from" not in out and out.count("saved train_weights/") == 1
+    assert err.count("stopped by SIGTERM; the same command goes on from here") == 1
     assert not (folder / "train_weights" / "tmodel_07.pt").exists()
     out, state = train(2, folder, **settings)
     assert out.count("going on from") == 1
