@@ -15,7 +15,7 @@ class Config:
     """
 
     # Data
-    datasource: str = "opus_books"  # hub name, folder, file, prefix of two files, phrasebook
+    datasource: str = "opus_books"  # hub name, folder, file, prefix of two files; or a:2,b:1
     lang_src: str = "en"  # language code translated from
     lang_tgt: str = "it"  # language code translated into
     validsource: str | None = None  # validation pairs, named like datasource (else a tenth of it)
@@ -220,8 +220,9 @@ def get_weights_folder(config: Config) -> Path:
     """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`."""
     if Path(config.model_folder).name != config.model_folder:
         return Path(config.model_folder)
-    source = Path(config.datasource).name.split(".")[0]
-    return Path(f"{source}_{config.model_folder}")
+    sources = [re.sub(r":\d+$", "", source) for source in config.datasource.split(",")]
+    name = "_".join(Path(source).name.split(".")[0] for source in sources)
+    return Path(f"{name}_{config.model_folder}")
 
 
 def get_weights_file_path(config: Config, epoch: int | str, step: int | None = None) -> Path:

@@ -4,6 +4,7 @@ The `datasets` library is imported only inside the functions that load, because 
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,28 @@ CODE_VERSION = hashlib.sha256(
 ).hexdigest()
 
 
-def load_pairs(source: str, lang_src: str, lang_tgt: str, split: str = "train") -> "Dataset":
+def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train") -> "Dataset":
+    """Return the cleaned pairs of one source, or of several as in `a,b` or `a:2,b:1`.
+
+    Their columns are `src_text` and `tgt_text`, and with several sources `weight`: how often an
+    epoch takes the pair. Raises like `load_source`, and ValueError for a weight that is none.
+    """
+    from datasets import concatenate_datasets
+
+    parts = [re.fullmatch(r"(.*?)(?::(\d+))?", part).groups() for part in sources.split(",")]
+    if not all(name for name, _ in parts):
+        raise ValueError(f"datasource ({sources}) has an empty name between its commas")
+    weights = [int(weight or 1) for _, weight in parts]
+    if not all(1 <= weight <= 100 for weight in weights):
+        raise ValueError(f"datasource ({sources}): weights must be 1 to 100")
+    loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in parts]
+    if weights == [1]:
+        return loaded[0]
+    column = np.repeat(np.array(weights, np.int8), [len(pairs) for pairs in loaded])
+    return concatenate_datasets(loaded).add_column("weight", column)
+
+
+def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Dataset":
     """Return the cleaned pairs of a source, columns `src_text` and `tgt_text`, on disk.
 
     A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv
@@ -151,3 +173,8 @@ def cap_pairs(pairs: "Dataset", size: int | None, seed: int) -> "Dataset":
         return pairs
     drawn = np.random.default_rng(seed).choice(len(pairs), size, replace=False)
     return pairs.select(np.sort(drawn))
+
+
+def without_weights(pairs: "Dataset") -> "Dataset":
+    """Return pairs of which each counts once, as those to validate and to test on."""
+    return pairs.remove_columns(["weight"]) if "weight" in pairs.column_names else pairs

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import tokenizer as tokenizer_room
 from config import Config, get_weights_folder
-from corpus import cap_pairs, iterate, load_pairs, split_pairs
+from corpus import cap_pairs, iterate, load_pairs, split_pairs, without_weights
 from sources import checked_cache
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
@@ -46,7 +46,8 @@ class BilingualDataset(torch.utils.data.Dataset):
 
     An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
     input [SOS] target (T), `tgt_out` what it should say, target [EOS] (T). Pairs with S or T over
-    seq_len are left out, counted aloud. `src_lens` and `tgt_lens` are S and T of every item.
+    seq_len are left out, counted aloud; one of a source with a weight is as many items.
+    `src_lens` and `tgt_lens` are S and T of every item.
     """
 
     def __init__(
@@ -74,8 +75,10 @@ class BilingualDataset(torch.utils.data.Dataset):
         )
         longest = np.maximum(src_lens, tgt_lens)
         self.kept = np.flatnonzero(longest <= seq_len)
-        self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
         dropped = len(longest) - len(self.kept)
+        if self.weights is not None:
+            self.kept = np.repeat(self.kept, self.weights[self.kept])
+        self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
         if not len(self.kept):
             raise ValueError(
                 f"every {name} pair is longer than seq_len ({seq_len}); "
@@ -125,12 +128,21 @@ class BilingualDataset(torch.utils.data.Dataset):
         """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
         return self.rows.select_columns([column])[self.kept][column]
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """How often an epoch takes each row, or None for once."""
+        if "weight" not in self.rows.column_names:
+            return None
+        return self.rows.data.column("weight").to_numpy()
+
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all texts, the same wherever and however often they are loaded."""
+        """A hash of all texts and weights, the same wherever and however often they are loaded."""
         digest = hashlib.sha256()
         for rows in self.rows.select_columns(["src_text", "tgt_text"]).iter(10000):
             digest.update(json.dumps(rows).encode())
+        if self.weights is not None:
+            digest.update(self.weights.tobytes())
         return digest.hexdigest()
 
 
@@ -274,8 +286,10 @@ def get_ds(
             print(f"{shared:,} of the sources to validate on are trained on, too")
     else:
         train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
-    valid_pairs = cap_pairs(valid_pairs, config.val_size, config.seed)
-    test_pairs = load_pairs(config.testsource, *langs) if config.testsource else None
+    valid_pairs = without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
+    test_pairs = None
+    if config.testsource:
+        test_pairs = without_weights(load_pairs(config.testsource, *langs))
 
     if tokenizers is None and state is None:
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)

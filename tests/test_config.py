@@ -108,6 +108,7 @@ def test_a_stored_config_of_another_version_is_refused_by_name():
         ("Helsinki-NLP/opus_books", "weights", "opus_books_weights"),
         ("data/train", "weights", "train_weights"),
         ("data/pairs.jsonl", "weights", "pairs_weights"),
+        ("opus_books,data/b.jsonl:2", "weights", "opus_books_b_weights"),
         ("data/train", "out/second", "out/second"),
     ],
 )

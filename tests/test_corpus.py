@@ -6,13 +6,17 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, small_config
 
 import phrasebook
+from config import get_weights_folder
 from corpus import cap_pairs, load_pairs, split_pairs
+from dataset import form_batches, get_ds, tokenizer_paths
 
 PAIRS = [("The house.", "La casa."), ("It rains.", "Piove."), ("NA", "null"), ('"Yes"', '"Sì"')]
 
@@ -417,3 +421,38 @@ def test_a_folder_laid_out_like_a_hub_set_serves_both_directions(tmp_path):
     )
     for langs, pair in ((("de", "en"), ("Ja.", "Yes.")), (("en", "de"), ("Yes.", "Ja."))):
         assert texts(load_pairs(str(tmp_path / "set"), *langs)) == [pair]
+
+
+# --- Several sources ---
+
+
+def test_several_sources_are_one_corpus_with_weights(tmp_path, capsys):
+    first = write_text_pair(tmp_path, [("a", "x"), ("", "y"), ("b", "y")], "first")
+    second = write_text_pair(tmp_path, [("c", "z")], "second")
+    pairs = load_pairs(f"{first},{second}:3", "en", "it")
+    assert texts(pairs) == [("a", "x"), ("b", "y"), ("c", "z")]
+    assert pairs["weight"][:] == [1, 1, 3]
+    printed = capsys.readouterr().out
+    assert "first: 3 pairs, en -> it, 1 with an empty side dropped" in printed
+    assert "second: 1 pairs" in printed
+    assert texts(load_pairs(f"{first}:1", "en", "it")) == texts(load_pairs(first, "en", "it"))
+    for wrong in (f"{first}:0", f"{first},{second}:101", f"{first},,{second}", ","):
+        with pytest.raises(ValueError, match="datasource"):
+            load_pairs(wrong, "en", "it")
+
+
+def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_path):
+    first = write_text_pair(tmp_path, [(f"a{i}", "x") for i in range(40)], "first")
+    second = write_text_pair(tmp_path, [(f"b{i}", "y") for i in range(20)], "second")
+    config = small_config(f"{first},{second}:3", seq_len=30)
+    data = get_ds(config, None, tokenizer_paths(config))
+    assert get_weights_folder(config) == Path("first_second_weights")
+    counts = Counter(data.train.texts("src_text"))
+    assert {text[0]: count for text, count in counts.items()} == {"a": 1, "b": 3}
+    assert all(counts[text] == (1 if text[0] == "a" else 3) for text in counts)
+    held_out = data.valid.texts("src_text")
+    assert len(held_out) == len(set(held_out)) == 6 and not set(held_out) & set(counts)
+    other = get_ds(small_config(f"{first},{second}:2", seq_len=30), None, tokenizer_paths(config))
+    assert other.train.fingerprint != data.train.fingerprint
+    batches = form_batches(data.train.src_lens, data.train.tgt_lens, 60, seed=(0, 0))
+    assert len(np.concatenate(batches)) == len(data.train) == sum(counts.values())
