@@ -1,6 +1,6 @@
 """What it costs: speed and memory against the machine's own limit and against other ways.
 
-    python benchmark.py [all|train|decode|data|start] [--json FILE]
+    python benchmark.py [all|train|decode|data|start|processes] [--json FILE]
 
 Every figure is a ratio of times taken in turn in one run: the median of the repeats and their
 range. Absolute times drift on shared machines; they are here to tell how long things take.
@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 import phrasebook
 from config import Config, get_config
+from curves import read_curves
 from dataset import Batch, form_batches, pad, padding_mask
 from decode import beam_search, greedy_decode
 from device import get_device, keep_freed_memory
@@ -62,7 +63,9 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 class Options:
     """What to measure; the trailing comments are the help text."""
 
-    part: tyro.conf.Positional[Literal["all", "train", "decode", "data", "start"]] = "all"
+    part: tyro.conf.Positional[Literal["all", "train", "decode", "data", "start", "processes"]] = (
+        "all"
+    )
     json: str | None = None  # file for all figures
     device: str = "auto"  # auto, cpu, cuda, mps
     repeats: int = 3  # of each measurement
@@ -457,11 +460,48 @@ def benchmark_start(options: Options, device: torch.device) -> dict:
     }
 
 
+# --- Several processes ---
+
+
+def benchmark_processes(options: Options, device: torch.device) -> dict:
+    """Train the demo for an epoch in one process and in two, at one global batch."""
+    speeds: dict[int, list[float]] = {1: [], 2: []}
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    train = [str(ROOT / "train.py"), "demo", "--num_epochs", "1", "--val_size", "1"]
+    train += ["--device", device.type, "--log_every", "10"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "HF_HOME": str(Path(folder, "cache")), "OMP_NUM_THREADS": "1"}
+        for number in tqdm(range(options.repeats), "  processes", leave=False):
+            for count in speeds:
+                name = f"of_{count}_{number}"
+                command = [
+                    *launcher, f"--nproc_per_node={count}", *train, "--model_folder", f"./{name}",
+                    "--accumulate", str(2 // count), "--experiment_name", f"runs/{name}",
+                ]  # fmt: skip
+                subprocess.run(
+                    command, cwd=folder, env=environment, check=True, capture_output=True
+                )
+                curves = read_curves(Path(folder, "runs", name))
+                _, values = curves["train/tokens_per_second"]
+                speeds[count].append(statistics.median(values))
+    tokens = get_config("demo").batch_tokens
+    row = {
+        "one process, tokens/s": round(statistics.median(speeds[1])),
+        "two, times as fast": ratio(speeds[2], speeds[1]),
+    }
+    title = (
+        f"The demo in two processes of a thread each, two batches of {tokens:,} tokens an update"
+    )
+    table(title, list(row), [[*row.values()]])
+    return row
+
+
 PARTS = {
     "train": benchmark_train,
     "decode": benchmark_decode,
     "data": benchmark_data,
     "start": benchmark_start,
+    "processes": benchmark_processes,
 }
 
 

@@ -152,6 +152,9 @@ def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
     entries = archive.infolist()
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ValueError("its entries are compressed")
+    # PyTorch reads nothing of a folder, and leaves in the tensor what was in memory before.
+    if any(entry.external_attr & 0x10 for entry in entries):
+        raise ValueError("one of its entries is marked as a folder")
     claimed = sum(entry.file_size for entry in entries)
     if claimed > size:
         raise ValueError(f"its entries claim {claimed:,} bytes, the file has {size:,}")

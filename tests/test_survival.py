@@ -128,6 +128,19 @@ def test_every_cut_and_every_changed_byte_is_noticed_or_changes_nothing(tmp_path
     assert noticed > len(whole) / 3 / 2
 
 
+def test_a_part_marked_as_a_folder_is_noticed(tmp_path):
+    path = tmp_path / "t.pt"
+    checkpoint.save(path, make_state())
+    whole = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        start = archive.start_dir
+    attributes = whole.index(b"data/0", start) - len("archive/") - 8  # of its entry
+    whole[attributes] |= 0x10
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match="marked as a folder"):
+        checkpoint.load(path)
+
+
 def test_an_archive_that_claims_more_than_the_file_holds_is_not_unpacked(tmp_path):
     checkpoint.save(tmp_path / "t.pt", make_state())
     with zipfile.ZipFile(tmp_path / "t.pt") as whole:
@@ -391,8 +404,8 @@ def spoil(monkeypatch, updates, value=math.nan):
     """Make the loss of these updates no number, counted from 1."""
     real, count = update.accumulate_gradient, iter(range(1, 10**6))
 
-    def accumulate(run, batches):
-        loss = real(run, batches)
+    def accumulate(run, batches, tokens):
+        loss = real(run, batches, tokens)
         if next(count) in updates:
             for parameter in run.model.parameters():
                 parameter.grad.mul_(value)
@@ -455,7 +468,7 @@ def test_too_many_bad_updates_in_a_row_stop_the_run(tmp_path, monkeypatch):
 
     def note(run, batches):
         steps.append(run.progress.global_step + 1)
-        real(run, batches)
+        return real(run, batches)
 
     monkeypatch.setattr(train, "train_update", note)
     spoil(monkeypatch, {1, 2, 4, 5, 7, 8, 9})
