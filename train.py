@@ -280,8 +280,6 @@ def start_run(config: Config) -> Run:
 
     tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
-    if not is_log_dir(log_dir, config.experiment_name):
-        log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
     of_update = config.accumulate * processes.count()
     first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
     run = Run(
@@ -300,31 +298,33 @@ def start_run(config: Config) -> Run:
     )
     if config.compile:
         model.vectors = torch.compile(model.vectors, dynamic=True)
-    parameters = sum(p.numel() for p in model.parameters())
-    print(
-        f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}; "
-        f"weights in {get_weights_folder(config)}, curves in {log_dir}"
-    )
-
-    if state is None and processes.is_main():
-        write_attempt(config, log_dir, new_tokenizers)
-        for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
-            if path in new_tokenizers:
-                if path.exists() and path.name not in attempt["tokenizers"]:
-                    path.rename(path.with_name(f"{path.name}.old"))
-                text = tokenizer.to_json().encode()
-                checkpoint.write_file(path, lambda file, text=text: file.write(text))
-    elif state is not None:
+    if state is not None:
         run.restore(path, state)
         batches = len(batches_of(config, data.train, run.progress.epoch))
         if run.progress.batch >= batches:
             raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {batches}")
+    if not is_log_dir(log_dir, config.experiment_name):
+        run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
+    parameters = sum(p.numel() for p in model.parameters())
+    print(
+        f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}; "
+        f"weights in {get_weights_folder(config)}, curves in {run.log_dir}"
+    )
+    if state is not None:
         print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
         if state["processes"] != processes.count():
             print(
                 f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
                 f"update takes {of_update} batches; no pair is left out or taken twice"
             )
+    elif processes.is_main():
+        write_attempt(config, run.log_dir, new_tokenizers)
+        for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
+            if path in new_tokenizers:
+                if path.exists() and path.name not in attempt["tokenizers"]:
+                    path.rename(path.with_name(f"{path.name}.old"))
+                text = tokenizer.to_json().encode()
+                checkpoint.write_file(path, lambda file, text=text: file.write(text))
     return run
 
 

@@ -641,6 +641,16 @@ def test_batches_of_other_sizes_are_not_compiled_anew(tmp_path, monkeypatch):
 # --- TensorBoard ---
 
 
+def test_a_refused_checkpoint_leaves_no_folder_of_curves(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    path = get_weights_file_path(config, 0)
+    checkpoint.save(path, {**checkpoint.load(path), "batch": 10**6})
+    with pytest.raises(ValueError, match="is after batch 1000000 of an epoch of"):
+        train_model(replace(config, num_epochs=3, experiment_name="runs/other"))
+    assert not Path("runs/other").exists()
+
+
 def test_two_runs_have_two_folders_and_a_resumed_run_its_own(tmp_path, capsys):
     source = write_number_pairs(tmp_path, count=60)
     first, second = (small_config(source, num_epochs=1, model_folder=f"./{m}") for m in "ab")
