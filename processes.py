@@ -62,12 +62,12 @@ def joined() -> Iterator[None]:
 
 def rank() -> int:
     """Return this process's number among all."""
-    return dist.get_rank() if dist.is_initialized() else 0
+    return dist.get_rank() if _are_joined() else 0
 
 
 def count() -> int:
     """Return how many processes the run has."""
-    return dist.get_world_size() if dist.is_initialized() else 1
+    return dist.get_world_size() if _are_joined() else 1
 
 
 def is_main() -> bool:
@@ -145,6 +145,10 @@ def add_up(tensors: list[Tensor]) -> list[Tensor]:
     dist.all_reduce(flat)
     sums = flat.split([tensor.numel() for tensor in tensors])
     return [each.view_as(tensor) for each, tensor in zip(sums, tensors, strict=True)]
+
+
+def _are_joined() -> bool:
+    return dist.is_available() and dist.is_initialized()
 
 
 def tell_error(script: str, error: object) -> None:
