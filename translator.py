@@ -211,6 +211,13 @@ class Translator:
         text = tokenizer.decode_with([i for i in ids if i not in control], list(copied))
         return Translation(text, *numbers, copied)
 
+    def alone(self, piece: Piece) -> tuple[Tensor, Tensor]:
+        """Return src (1, S) and src_mask of a piece as a batch of its own."""
+        [(_, src, src_mask)] = source_batches(
+            [piece.ids], self.tokenizer_src, self.options.batch_tokens
+        )
+        return src.to(self.device), src_mask.to(self.device)
+
     def attention(self, piece: Piece, ids: list[int]) -> tuple[list[int], Tensor]:
         """Return the source's ids (S) and the last layer's cross-attention for a translation.
 
@@ -218,9 +225,7 @@ class Translator:
         """
         from attention import cross_attention
 
-        sources = source_batches([piece.ids], self.tokenizer_src, self.options.batch_tokens)
-        _, src, src_mask = next(iter(sources))
-        src, src_mask = src.to(self.device), src_mask.to(self.device)
+        src, src_mask = self.alone(piece)
         tgt = src.new_tensor([[self.tokenizer_tgt.sos_id, *ids[:-1]]])
         return src[0].tolist(), cross_attention(self.model, src, src_mask, tgt)[-1, 0]
 
@@ -236,10 +241,7 @@ class Translator:
             raise ValueError(
                 f"line {number} is {'cut into sentences' if pieces else 'blank'}: no picture"
             )
-        [(_, src, src_mask)] = source_batches(
-            [pieces[0].ids], self.tokenizer_src, self.options.batch_tokens
-        )
-        ids = self.decode(src.to(self.device), src_mask.to(self.device))[0][0].ids
+        ids = self.decode(*self.alone(pieces[0]))[0][0].ids
         src_ids, weights = self.attention(pieces[0], ids)
         if self.options.heads == "mean":
             weights = weights.mean(dim=0, keepdim=True)
