@@ -62,6 +62,7 @@ class Config:
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"  # auto: bf16 where fast
     compile: bool = False  # compile the model with torch.compile
+    shard: bool = False  # share the weights out among the processes of torchrun (FSDP)
 
     # Files
     model_folder: str = "weights"  # a name gives DATASOURCE_name; a path is used as it is
@@ -110,6 +111,10 @@ class Config:
             )
         if self.tie_embeddings == "all" and not self.shared_vocab:
             raise ValueError("tie_embeddings (all) needs one vocabulary: add --shared_vocab")
+        if self.shard and self.compile:
+            raise ValueError("shard and compile do not go together: choose one")
+        if self.shard and self.precision == "fp16":
+            raise ValueError("shard does not go with precision fp16: --precision bf16, or fp32")
         if self.keep_last < -1:
             raise ValueError(f"keep_last ({self.keep_last}) must be 0 or more, or -1 for all")
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):

@@ -119,6 +119,11 @@ class BilingualDataset(torch.utils.data.Dataset):
             tokens=len(real),
         )
 
+    def empty_batch(self) -> "Batch":
+        """Return a batch that is computed like any other, but has no real token to learn from."""
+        batch = self.collate([self[0]])
+        return replace(batch, indices=[], real=batch.real[:0], tokens=0)
+
     def cut(self, batch: "Batch") -> list["Batch"]:
         """Return a batch's first and second half as batches of their own, on the CPU."""
         halves = np.array_split(batch.indices, 2)

@@ -28,6 +28,7 @@ from config import (
 from curves import Curves
 from dataset import RunData, tokenizer_paths
 from model import Transformer
+from sharding import whole, whole_weights
 
 
 @dataclass
@@ -112,12 +113,17 @@ class Run:
     def save(self, path: Path) -> None:
         """Write a checkpoint and delete those that it replaces; curves are on disk before it is.
 
-        Of several processes the main one alone does.
+        Of several processes the main one alone does, but all must ask for it.
 
         Raises ArithmeticError for weights that are not finite. While updates are left out nothing
         is deleted, as the weights before them may be why.
         """
-        for name, weight in self.model.state_dict().items():
+        weights = whole_weights(self.model)
+        moments = {
+            number: {name: whole(tensor) for name, tensor in row.items()}
+            for number, row in self.optimizer.state_dict()["state"].items()
+        }
+        for name, weight in weights.items():
             if not weight.isfinite().all():
                 raise ArithmeticError(
                     f"the weights of {name} are not finite after update "
@@ -129,8 +135,8 @@ class Run:
         self.curves.flush()
         state = {
             "format": checkpoint.FORMAT,
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict()["state"],
+            "model": weights,
+            "optimizer": moments,
             "scaler": self.scaler.state_dict(),
             **asdict(self.progress),
             "config": asdict(self.config),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ from run import (
     set_newer_aside,
     write_attempt,
 )
+from sharding import shard, whole_weights
 from tokenizer import tokenizer_from_json
 from update import learning_rate, settle_updates, train_update
 from validation import evaluating, run_validation
@@ -73,6 +75,17 @@ def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Trans
     """Return a new model, its weights drawn by the config's seed."""
     torch.manual_seed(config.seed)
     return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
+
+
+def get_whole_model(run: Run) -> Transformer:
+    """Return a run's model, or of a sharded one a copy in one piece, to validate with."""
+    if not run.config.shard:
+        return run.model
+    weights = whole_weights(run.model)
+    tokenizers = (run.data.train.tokenizer_src, run.data.train.tokenizer_tgt)
+    model = get_model(run.config, *(tokenizer.size for tokenizer in tokenizers)).to(run.device)
+    model.load_state_dict(weights)
+    return model
 
 
 # --- The run ---
@@ -103,9 +116,10 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     progress, config = run.progress, run.config
     epoch = progress.epoch - (progress.batch == 0)
     name = f"validation {epoch:02d}"
+    model = get_whole_model(run)
     try:
         loss, scores, predicted = run_validation(
-            run.model, run.data.valid, config, run.device, name, interrupt.check
+            model, run.data.valid, config, run.device, name, interrupt.check
         )
     except Exception as error:  # whatever it is, the training itself is well and saved
         tqdm.write(
@@ -123,7 +137,8 @@ def validate(run: Run, interrupt: Interrupt) -> None:
         lines.append(scores.signature)
     samples = sample_translations(run.data.valid, predicted)
     run.curves.add_table("val/samples", ["source", "target", "predicted"], samples, row["step"])
-    run.curves.add_figure("val/attention", lambda: sample_attention(run, predicted), row["step"])
+    picture = partial(sample_attention, model, run, predicted)
+    run.curves.add_figure("val/attention", picture, row["step"])
     for sample in samples[:2]:
         names = ("SOURCE", "TARGET", "PREDICTED")
         texts = (text if len(text) < 200 else f"{text[:200]}…" for text in sample)
@@ -150,7 +165,7 @@ def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list
     return [[column[i] for column in columns] for i in chosen]
 
 
-def sample_attention(run: Run, predicted: list[str]) -> "Figure":
+def sample_attention(model: Transformer, run: Run, predicted: list[str]) -> "Figure":
     """Return a picture of the last layer's cross-attention for the longest sample's prediction."""
     data = run.data.valid
     longest = max(sample_indices(data), key=lambda i: data.src_lens[i])
@@ -158,8 +173,8 @@ def sample_attention(run: Run, predicted: list[str]) -> "Figure":
     batch = data.collate([item]).to(run.device)
     ids = data.tokenizer_tgt.encode(predicted[longest])
     tgt = batch.tgt_in.new_tensor([[data.tokenizer_tgt.sos_id, *ids]])[:, : run.config.seq_len]
-    with evaluating(run.model):
-        weights = cross_attention(run.model, batch.src, batch.src_mask, tgt)[-1, 0]
+    with evaluating(model):
+        weights = cross_attention(model, batch.src, batch.src_mask, tgt)[-1, 0]
     tgt_tokens = tokens_of(data.tokenizer_tgt, [*ids, data.tokenizer_tgt.eos_id])[: tgt.size(1)]
     return draw(
         weights.mean(dim=0, keepdim=True), tokens_of(data.tokenizer_src, item["src"]), tgt_tokens
@@ -256,6 +271,11 @@ def start_run(config: Config) -> Run:
             f"device ({config.device}) is one, torchrun started {processes.count()} processes: "
             "--device cuda gives each its own"
         )
+    if config.shard and processes.count() == 1:
+        raise ValueError(
+            "shard shares weights out among processes, and here is one: torchrun --standalone "
+            "--nproc_per_node=2 train.py ... --shard"
+        )
     device = get_device(config.device)
     precision = get_precision(config.precision, device)
     if device.type == "cpu":
@@ -279,7 +299,9 @@ def start_run(config: Config) -> Run:
         print(*changes, sep="\n", end="\n" if changes else "")
 
     tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
-    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers)).to(device)
+    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
+    if not config.shard:  # else it may be too large for the device
+        model.to(device)
     of_update = config.accumulate * processes.count()
     first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
     run = Run(
@@ -303,6 +325,8 @@ def start_run(config: Config) -> Run:
         batches = len(batches_of(config, data.train, run.progress.epoch))
         if run.progress.batch >= batches:
             raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {batches}")
+    if config.shard:
+        shard(model, run.optimizer, device)
     if not is_log_dir(log_dir, config.experiment_name):
         run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
     parameters = sum(p.numel() for p in model.parameters())
@@ -367,8 +391,9 @@ def score_test_set(run: Run) -> None:
         return latest, checkpoint.load(latest)
 
     path, state = processes.from_main(load)
-    checkpoint.load_weights(run.model, state, path)
-    _, scores, _ = run_validation(run.model, run.data.test, config, run.device, "test")
+    model = get_whole_model(run)
+    checkpoint.load_weights(model, state, path)
+    _, scores, _ = run_validation(model, run.data.test, config, run.device, "test")
     print(f"test of {path}: {scores} ({scores.signature})")
 
 

@@ -13,6 +13,7 @@ from config import Config
 from dataset import Batch
 from device import is_out_of_memory
 from run import Run, Update
+from sharding import after_backward, whole
 from validation import target_loss
 
 LOGITS_AT_ONCE = 512
@@ -51,9 +52,9 @@ def train_update(run: Run, batches: list[Batch]) -> int:
 
     tokens = processes.total(sum(batch.tokens for batch in batches))
     loss = accumulate_gradient(run, batches, tokens)
-    loss = add_up_gradients(run.model, loss)
+    loss = add_up_gradients(run, loss)
     scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf)
+    norm = whole(nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf))
     # The fused Adam leaves weights and its own state as they are where this is 1.
     optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()
     if scaler.is_enabled():  # it has a note of its own, of the gradient alone
@@ -78,13 +79,21 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
     config, device = run.config, run.device
     seed_update(config.seed, run.progress.global_step + 1, processes.rank())
     total = torch.zeros((), device=device)
+    if config.shard:  # all must compute equally often, as they gather their weights together
+        missing = processes.largest(len(batches)) - len(batches)
+        batches = [*batches, *[run.data.train.empty_batch().to(device)] * missing]
     try:
-        for batch in batches:
-            total += backward(run, batch, tokens)
+        for number, batch in enumerate(batches, start=1):
+            total += backward(run, batch, tokens, is_last=number == len(batches))
         return total
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
+        if config.shard:
+            raise MemoryError(
+                f"{device} has not enough memory for a batch, which cannot be cut where weights "
+                f"are sharded: lower --batch_tokens ({config.batch_tokens})"
+            ) from None
     # Only here, as the exception holds what was computed.
     run.optimizer.zero_grad(set_to_none=True)
     largest = max(batches, key=lambda batch: batch.src.numel() + batch.tgt_in.numel())
@@ -106,15 +115,18 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
     return accumulate_gradient(run, [b for b in batches if b is not largest] + halves, tokens)
 
 
-def add_up_gradients(model: nn.Module, loss: Tensor) -> Tensor:
+def add_up_gradients(run: Run, loss: Tensor) -> Tensor:
     """Give each process the gradient of all, and return the loss of all.
 
     Done by hand, and not by DistributedDataParallel, which wants as many backward passes of every
-    process as of the others: here one may have fewer batches, or cut one.
+    process as of the others: here one may have fewer batches, or cut one. Where weights are
+    sharded, the backward pass has done it.
     """
     if processes.count() == 1:
         return loss
-    weights = list(model.parameters())
+    if run.config.shard:
+        return processes.add_up([loss])[0]
+    weights = list(run.model.parameters())
     gradients = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
     loss, *gradients = processes.add_up([loss, *gradients])
     for weight, gradient in zip(weights, gradients, strict=True):
@@ -122,11 +134,12 @@ def add_up_gradients(model: nn.Module, loss: Tensor) -> Tensor:
     return loss
 
 
-def backward(run: Run, batch: Batch, tokens: int) -> Tensor:
+def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
     """Add the gradient of a batch's loss, divided by `tokens`; returns the summed loss.
 
     Logits are made for real tokens alone, and for a few at a time, whose gradient is taken before
-    the next are made: with the vocabulary they are the largest tensor of all.
+    the next are made: with the vocabulary they are the largest tensor of all. The last batch of an
+    update is where sharded gradients are exchanged.
     """
     config, model = run.config, run.model
     total = torch.zeros((), device=run.device)
@@ -135,6 +148,8 @@ def backward(run: Run, batch: Batch, tokens: int) -> Tensor:
         real = x.flatten(0, 1)[batch.real]  # (tokens of the batch, D)
         labels = batch.tgt_out.flatten()[batch.real]
         vectors = real.detach().requires_grad_()
+        if config.shard:
+            after_backward(model, free=False, exchange=False)
         for some, their_labels in zip(
             vectors.split(LOGITS_AT_ONCE), labels.split(LOGITS_AT_ONCE), strict=True
         ):
@@ -142,6 +157,8 @@ def backward(run: Run, batch: Batch, tokens: int) -> Tensor:
             loss = target_loss(logits, their_labels, run.pad_id, config.label_smoothing)
             run.scaler.scale(loss / tokens).backward()
             total += loss.detach()
+    if config.shard:
+        after_backward(model, free=True, exchange=is_last)
     real.backward(vectors.grad)
     return total
 

@@ -84,7 +84,10 @@ def small_config(source, **changes):
 
 
 def flags(values):
-    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    words = []
+    for name, value in values.items():
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
 
 
 @pytest.fixture(scope="session")

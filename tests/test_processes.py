@@ -83,6 +83,45 @@ def test_one_two_and_four_processes_train_alike(tmp_path):
         assert len(lines) == 4  # of three epochs, with the signature once
 
 
+def test_sharded_weights_train_as_whole_ones_and_any_run_goes_on_from_their_checkpoint(tmp_path):
+    """With dropout, tied weights, and fewer batches than processes at the end of an epoch."""
+    source = write_number_pairs(tmp_path, count=900)
+    settings = {
+        "datasource": source, "dropout": 0.1, "accumulate": 2, "shared_vocab": True,
+        "tie_embeddings": "all", "val_size": 5, "num_epochs": 7,
+    }  # fmt: skip
+    pairs = start_run(small_config(**{**settings, "source": source})).data.train
+    counts = [len(train_room.batches_of(small_config(source), pairs, epoch)) for epoch in range(7)]
+    assert {count % 4 for count in counts} & {1, 2}
+    losses, states = {}, {}
+    for name, flag in (("whole", {}), ("sharded", {"shard": True})):
+        folder = tmp_path / name
+        _, states[name] = train(2, folder, **settings, **flag)
+        losses[name] = np.array(read_curves(folder / "runs" / "tmodel")["train/loss"][1])
+    assert len(losses["whole"]) >= 50
+    np.testing.assert_allclose(losses["sharded"], losses["whole"], atol=1e-5)
+    one, other = (states[name]["history"][-1] for name in ("whole", "sharded"))
+    assert other["val/loss"] == pytest.approx(one["val/loss"], abs=1e-4)
+    one, other = (
+        (tmp_path / name / "train_weights/tmodel_06.pt").stat().st_size for name in states
+    )
+    assert other == pytest.approx(one, rel=0.01)  # tied weights are there once
+
+    folder = tmp_path / "stopped"
+    train(2, folder, **{**settings, "num_epochs": 3}, shard=True)
+    out, state = train(2, folder, **settings, shard=True)
+    assert "going on from" in out and same_weights(state, states["sharded"])
+    out, state = train(0, folder, **{**settings, "num_epochs": 8})
+    assert "shard: the checkpoint says True, you say False" in out
+    assert state["epoch"] == 8
+
+
+def test_sharding_in_one_process_is_refused_with_the_command_that_has_more(tmp_path):
+    config = small_config(write_number_pairs(tmp_path), shard=True)
+    with pytest.raises(ValueError, match="here is one: torchrun --standalone --nproc_per_node=2"):
+        start_run(config)
+
+
 # --- Stopped, killed, gone on with ---
 
 LONGER = {**SETTINGS, "dropout": 0.2, "num_epochs": 8, "log_every": 5, "keep_last": -1}

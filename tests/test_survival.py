@@ -550,6 +550,16 @@ def test_a_single_pair_that_does_not_fit_is_an_error_with_the_way_out(tmp_path, 
         accumulate_gradient(run, [first_batch(run)], 10)
 
 
+def test_a_batch_that_does_not_fit_beside_sharded_weights_is_an_error(tmp_path, monkeypatch):
+    run = make_run(tmp_path)
+    forget_memory_over(monkeypatch, run, pairs=4)
+    run.config = replace(run.config, shard=True)
+    batch = run.data.train.collate(run.data.train.__getitems__(range(5)))
+    monkeypatch.setattr(update, "after_backward", lambda *_, **__: None)
+    with pytest.raises(MemoryError, match=r"cannot be cut .*lower --batch_tokens \(160\)"):
+        accumulate_gradient(run, [batch], 10)
+
+
 def test_other_errors_of_a_step_are_not_taken_for_lack_of_memory(tmp_path, monkeypatch):
     run = make_run(tmp_path)
     monkeypatch.setattr(run.model, "vectors", lambda *_: torch.zeros(2) @ torch.zeros(3))
