@@ -5,12 +5,11 @@ The `datasets` library is imported only inside the functions that load, because 
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
 from sources import MAX_CHARS, find_rows, last_line
 from tokenizer import clean_text
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
 CODE_VERSION = hashlib.sha256(
     b"".join(Path(__file__).with_name(room).read_bytes() for room in ("corpus.py", "tokenizer.py"))
 ).hexdigest()
+
+# Pairs that are worked on at a time: what an interruption costs at most.
+PART = 250_000
 
 
 def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train") -> "Dataset":
@@ -57,13 +59,8 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
 
     try:
         rows, note = find_rows(source, lang_src, lang_tgt, split)
-        pairs = rows.map(
-            _clean,
-            batched=True,
-            fn_kwargs={"lang_src": lang_src, "lang_tgt": lang_tgt, "version": CODE_VERSION},
-            remove_columns=rows.column_names,
-            desc="cleaning",
-        )
+        languages = {"lang_src": lang_src, "lang_tgt": lang_tgt, "version": CODE_VERSION}
+        pairs = map_in_parts(rows, _clean, languages, "cleaning", rows.column_names)
     except DatasetGenerationError as error:
         if isinstance(error.__cause__, OSError):
             raise error.__cause__ from None
@@ -84,6 +81,35 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
     return pairs
 
 
+def map_in_parts(
+    pairs: "Dataset",
+    function: Callable,
+    arguments: dict[str, object],
+    name: str,
+    remove_columns: list[str] | None = None,
+) -> "Dataset":
+    """Return what a function makes of the columns of some rows at a time, kept on the disk.
+
+    Each part is kept when it is done: where this is interrupted, the next time goes on from there.
+    """
+    from datasets import concatenate_datasets
+
+    count = max(1, -(-len(pairs) // PART))
+    parts = [
+        (
+            pairs if count == 1 else pairs.select(range(i * PART, min((i + 1) * PART, len(pairs))))
+        ).map(
+            function,
+            batched=True,
+            fn_kwargs=arguments,
+            remove_columns=remove_columns,
+            desc=name if count == 1 else f"{name}, part {i + 1} of {count}",
+        )
+        for i in range(count)
+    ]
+    return concatenate_datasets(parts)
+
+
 def _clean(
     batch: dict[str, list], lang_src: str, lang_tgt: str, version: str
 ) -> dict[str, list[str]]:
@@ -99,13 +125,8 @@ def _clean(
 
 def _count_long(rows: "Dataset", lang_src: str, lang_tgt: str) -> int:
     """Return how many pairs have a side that is too long to be looked at."""
-    counts = rows.map(
-        _count_long_of_batch,
-        batched=True,
-        fn_kwargs={"lang_src": lang_src, "lang_tgt": lang_tgt, "version": CODE_VERSION},
-        remove_columns=rows.column_names,
-        desc="counting",
-    )
+    languages = {"lang_src": lang_src, "lang_tgt": lang_tgt, "version": CODE_VERSION}
+    counts = map_in_parts(rows, _count_long_of_batch, languages, "counting", rows.column_names)
     return sum(counts["count"])
 
 
@@ -148,9 +169,9 @@ def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":
     A function of seed and texts alone: no source sentence is in both parts, and neither the
     machine nor the order of the pairs matters. Raises ValueError for fewer than two sources.
     """
-    texts = tqdm(iterate(pairs, "src_text"), "splitting", len(pairs), unit="pair", delay=2)
-    digests = (hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=8).digest() for text in texts)
-    keys = np.frombuffer(b"".join(digests), dtype=">u8")
+    arguments = {"seed": seed, "version": CODE_VERSION}
+    digests = map_in_parts(pairs, _digest, arguments, "splitting", pairs.column_names)
+    keys = digests.data.column("digest").to_numpy()
     distinct = np.unique(keys)
     if len(distinct) < 2:
         raise ValueError(
@@ -159,6 +180,14 @@ def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":
         )
     validation = keys < distinct[max(1, round(len(distinct) / 10))]
     return pairs.select(np.flatnonzero(~validation)), pairs.select(np.flatnonzero(validation))
+
+
+def _digest(batch: dict[str, list[str]], seed: int, version: str) -> dict[str, np.ndarray]:
+    digests = [
+        hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=8).digest()
+        for text in batch["src_text"]
+    ]
+    return {"digest": np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)}
 
 
 def iterate(pairs: "Dataset", column: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import tokenizer as tokenizer_room
 from config import Config, get_weights_folder
-from corpus import cap_pairs, iterate, load_pairs, split_pairs, without_weights
+from corpus import cap_pairs, iterate, load_pairs, map_in_parts, split_pairs, without_weights
 from sources import checked_cache
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 CODE_VERSION = hashlib.sha256(
     b"".join(Path(room).read_bytes() for room in (__file__, tokenizer_room.__file__))
 ).hexdigest()
+
+
+# A tokenizer learns no more from further pairs, but takes their time.
+MOST_FOR_TOKENIZERS = 1_000_000
 
 
 # Masks are boolean, True = may attend; no other room makes one.
@@ -59,16 +63,12 @@ class BilingualDataset(torch.utils.data.Dataset):
         name: str = "training",
     ) -> None:
         self.tokenizer_src, self.tokenizer_tgt = tokenizer_src, tokenizer_tgt
-        self.rows = pairs.map(
-            _encode,
-            batched=True,
-            fn_kwargs={
-                "tokenizer_src": tokenizer_src.to_json(),
-                "tokenizer_tgt": tokenizer_tgt.to_json(),
-                "version": CODE_VERSION,
-            },
-            desc=f"tokenising {name}",
-        )
+        arguments = {
+            "tokenizer_src": tokenizer_src.to_json(),
+            "tokenizer_tgt": tokenizer_tgt.to_json(),
+            "version": CODE_VERSION,
+        }
+        self.rows = map_in_parts(pairs, _encode, arguments, f"tokenising {name}")
         self.ids = self.rows.select_columns(["src", "tgt"])
         src_lens, tgt_lens = (
             self.rows.data.column(name).to_numpy() for name in ("src_len", "tgt_len")
@@ -285,8 +285,10 @@ def get_ds(
     train_pairs = load_pairs(config.datasource, *langs)
     if config.validsource or config.datasource == "phrasebook":
         valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
-        sources = set(iterate(train_pairs, "src_text"))
-        shared = sum(text in sources for text in iterate(valid_pairs, "src_text"))
+        valid_sources = list(iterate(valid_pairs, "src_text"))
+        known = set(valid_sources)
+        trained_on = {text for text in iterate(train_pairs, "src_text") if text in known}
+        shared = sum(text in trained_on for text in valid_sources)
         if shared:
             print(f"{shared:,} of the sources to validate on are trained on, too")
     else:
@@ -346,6 +348,9 @@ def get_tokenizers(
     config: Config, pairs: "Dataset", new: Sequence[Path]
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return the source's and the target's tokenizer; those whose paths are in `new` are built."""
+    if len(pairs) > MOST_FOR_TOKENIZERS and new:
+        print(f"tokenizers are trained on {MOST_FOR_TOKENIZERS:,} of {len(pairs):,} pairs")
+        pairs = cap_pairs(pairs, MOST_FOR_TOKENIZERS, config.seed)
     texts = [iterate(pairs, column) for column in ("src_text", "tgt_text")]
     if config.shared_vocab:
         texts = [itertools.chain(*texts)]

@@ -14,6 +14,7 @@ import urllib.request
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,14 +105,6 @@ def _text_file(prefix: str, lang: str) -> Path | None:
 def _text_pairs(src_path: Path, tgt_path: Path) -> "Dataset":
     from datasets import Dataset
 
-    lines = [sum(1 for _ in read_lines(path)) for path in (src_path, tgt_path)]
-    if lines[0] != lines[1]:
-        raise ValueError(
-            f"{src_path} has {lines[0]:,} lines and {tgt_path} has {lines[1]:,}: "
-            "line by line they must be translations of each other"
-        )
-    if not lines[0]:
-        raise ValueError(f"{src_path} and {tgt_path} are empty")
     return Dataset.from_generator(
         _yield_lines,
         gen_kwargs={
@@ -123,9 +116,19 @@ def _text_pairs(src_path: Path, tgt_path: Path) -> "Dataset":
 
 
 def _yield_lines(src_path: str, tgt_path: str, version: str) -> Iterator[dict[str, str]]:
-    lines = zip(read_lines(Path(src_path)), read_lines(Path(tgt_path)), strict=True)
-    for src_text, tgt_text in lines:
+    src_lines, tgt_lines = read_lines(Path(src_path)), read_lines(Path(tgt_path))
+    number = 0
+    for number, (src_text, tgt_text) in enumerate(zip_longest(src_lines, tgt_lines), start=1):
+        if src_text is None or tgt_text is None:
+            more = 1 + sum(1 for _ in (tgt_lines if src_text is None else src_lines))
+            counts = [number - 1 + more * (text is not None) for text in (src_text, tgt_text)]
+            raise ValueError(
+                f"{src_path} has {counts[0]:,} lines and {tgt_path} has {counts[1]:,}: "
+                "line by line they must be translations of each other"
+            )
         yield {"src_text": src_text, "tgt_text": tgt_text}
+    if not number:
+        raise ValueError(f"{src_path} and {tgt_path} are empty")
 
 
 def _version(*paths: Path) -> str:

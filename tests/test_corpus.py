@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, small_config
+from conftest import ROOT, small_config, write_number_pairs
 
+import corpus
+import dataset
 import phrasebook
 from config import get_weights_folder
 from corpus import cap_pairs, load_pairs, split_pairs
@@ -456,3 +459,56 @@ def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_pa
     assert other.train.fingerprint != data.train.fingerprint
     batches = form_batches(data.train.src_lens, data.train.tgt_lens, 60, seed=(0, 0))
     assert len(np.concatenate(batches)) == len(data.train) == sum(counts.values())
+
+
+# --- Corpora of many parts ---
+
+
+def test_a_corpus_of_many_parts_is_the_same_as_one_of_a_single_part(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=250))
+    one = get_ds(config, None, tokenizer_paths(config))
+    monkeypatch.setattr(corpus, "PART", 40)
+    many = get_ds(config, None, tokenizer_paths(config))
+    assert many.fingerprint == one.fingerprint
+    for name in ("train", "valid"):
+        whole, parts = getattr(one, name), getattr(many, name)
+        everything = range(len(whole))
+        assert parts.__getitems__(everything) == whole.__getitems__(everything)
+        assert parts.texts("src_text") == whole.texts("src_text")
+        np.testing.assert_array_equal(parts.tgt_lens, whole.tgt_lens)
+
+
+def test_preparation_that_is_interrupted_keeps_the_parts_that_are_done(tmp_path, monkeypatch):
+    from datasets import Dataset
+
+    monkeypatch.setattr(corpus, "PART", 40)
+    config = small_config(write_number_pairs(tmp_path, count=250, seed=7))
+    map_rows = Dataset.map
+
+    def map_until_tired(rows, *args, **kwargs):
+        if kwargs["desc"] == "tokenising training, part 4 of 6":
+            raise KeyboardInterrupt
+        return map_rows(rows, *args, **kwargs)
+
+    monkeypatch.setattr(Dataset, "map", map_until_tired)
+    with pytest.raises(KeyboardInterrupt):
+        get_ds(config, None, tokenizer_paths(config))
+    done = {path: path.stat().st_mtime_ns for path in cached_files()}
+    monkeypatch.setattr(Dataset, "map", map_rows)
+    data = get_ds(config, None, tokenizer_paths(config))
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    made = [path for path in cached_files() if path not in done]
+    assert len(made) == 3 + 1  # of training from the fourth on, and of validation
+    assert len(data.train) > 200
+
+
+def cached_files():
+    return [*Path(os.environ["HF_HOME"]).rglob("cache-*.arrow")]
+
+
+def test_tokenizers_learn_from_a_share_of_a_large_corpus(tmp_path, monkeypatch, capsys):
+    config = small_config(write_number_pairs(tmp_path, count=250))
+    monkeypatch.setattr(dataset, "MOST_FOR_TOKENIZERS", 3)
+    data = get_ds(config, None, tokenizer_paths(config))
+    assert "tokenizers are trained on 3 of" in capsys.readouterr().out
+    assert data.train.tokenizer_src.size < 4 + 10  # special tokens, and not all ten words
