@@ -172,7 +172,8 @@ def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":
     arguments = {"seed": seed, "version": CODE_VERSION}
     digests = map_in_parts(pairs, _digest, arguments, "splitting", pairs.column_names)
     keys = digests.data.column("digest").to_numpy()
-    distinct = np.unique(keys)
+    ordered = np.sort(keys)  # np.unique takes ten times as long, by a table of hashes
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(distinct) < 2:
         raise ValueError(
             "one distinct source sentence cannot be split into training and validation; "

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,17 +15,16 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # With it, output that the scripts forget to flush would come all the same.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
+# Keeps the user's dataset cache out of the tests, and theirs out of it. The library asks
+# when it is imported, which some tests do at their top.
+HF_HOME = TemporaryDirectory(prefix="hf_home_")
+os.environ["HF_HOME"] = HF_HOME.name
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from config import Config  # noqa: E402
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache_of_its_own(tmp_path_factory):
-    """Keep the user's dataset cache out of the tests, and the tests out of it."""
-    os.environ["HF_HOME"] = str(tmp_path_factory.mktemp("hf_home"))
-    os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @pytest.fixture(autouse=True)
