@@ -70,11 +70,13 @@ class BilingualDataset(torch.utils.data.Dataset):
         }
         self.rows = map_in_parts(pairs, _encode, arguments, f"tokenising {name}")
         self.ids = self.rows.select_columns(["src", "tgt"])
+        # Of a large corpus nothing but such numbers is in memory: four bytes each suffice.
         src_lens, tgt_lens = (
-            self.rows.data.column(name).to_numpy() for name in ("src_len", "tgt_len")
+            self.rows.data.column(name).to_numpy().astype(np.int32)
+            for name in ("src_len", "tgt_len")
         )
         longest = np.maximum(src_lens, tgt_lens)
-        self.kept = np.flatnonzero(longest <= seq_len)
+        self.kept = np.flatnonzero(longest <= seq_len).astype(np.int32)
         dropped = len(longest) - len(self.kept)
         if self.weights is not None:
             self.kept = np.repeat(self.kept, self.weights[self.kept])
@@ -184,7 +186,8 @@ def form_batches(
     """
     rng = None if seed is None else np.random.default_rng(list(seed))
     mixed = np.arange(len(src_lens)) if rng is None else rng.permutation(len(src_lens))
-    src_lens, tgt_lens = src_lens[mixed].astype(np.int64), tgt_lens[mixed].astype(np.int64)
+    mixed = mixed.astype(np.int32)
+    src_lens, tgt_lens = src_lens[mixed].astype(np.int32), tgt_lens[mixed].astype(np.int32)
     longest = np.maximum(src_lens, tgt_lens)
     # By the longer side first. Within one length the difference runs up, in the next down, so
     # that a batch over the border between two lengths has no jump in its shorter side.
