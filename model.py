@@ -173,10 +173,12 @@ class ResidualConnection(nn.Module):
 class EncoderBlock(nn.Module):
     """One layer of the encoder: self-attention, then feed-forward (section 3.1)."""
 
-    def __init__(self, d_model: int, h: int, dropout: float, d_ff: int, norm: Norm) -> None:
+    def __init__(
+        self, d_model: int, h: int, dropout: float, d_ff: int, norm: Norm, inner_dropout: float
+    ) -> None:
         super().__init__()
-        attention = MultiHeadAttentionBlock(d_model, h, dropout)
-        feed_forward = FeedForwardBlock(d_model, d_ff, dropout)
+        attention = MultiHeadAttentionBlock(d_model, h, inner_dropout)
+        feed_forward = FeedForwardBlock(d_model, d_ff, inner_dropout)
         self.self_attention = ResidualConnection(attention, d_model, dropout, norm)
         self.feed_forward = ResidualConnection(feed_forward, d_model, dropout, norm)
 
@@ -188,9 +190,19 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.Module):
     """N encoder layers; with pre-norm, one more normalisation at the end."""
 
-    def __init__(self, d_model: int, N: int, h: int, dropout: float, d_ff: int, norm: Norm) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        N: int,
+        h: int,
+        dropout: float,
+        d_ff: int,
+        norm: Norm,
+        inner_dropout: float,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderBlock(d_model, h, dropout, d_ff, norm) for _ in range(N))
+        sizes = (d_model, h, dropout, d_ff, norm, inner_dropout)
+        self.layers = nn.ModuleList(EncoderBlock(*sizes) for _ in range(N))
         self.norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(self, x: Tensor, src_mask: Tensor) -> Tensor:
@@ -202,11 +214,13 @@ class Encoder(nn.Module):
 class DecoderBlock(nn.Module):
     """One layer of the decoder: self-attention, cross-attention, feed-forward (section 3.1)."""
 
-    def __init__(self, d_model: int, h: int, dropout: float, d_ff: int, norm: Norm) -> None:
+    def __init__(
+        self, d_model: int, h: int, dropout: float, d_ff: int, norm: Norm, inner_dropout: float
+    ) -> None:
         super().__init__()
-        self_attention = MultiHeadAttentionBlock(d_model, h, dropout)
-        cross_attention = MultiHeadAttentionBlock(d_model, h, dropout)
-        feed_forward = FeedForwardBlock(d_model, d_ff, dropout)
+        self_attention = MultiHeadAttentionBlock(d_model, h, inner_dropout)
+        cross_attention = MultiHeadAttentionBlock(d_model, h, inner_dropout)
+        feed_forward = FeedForwardBlock(d_model, d_ff, inner_dropout)
         self.self_attention = ResidualConnection(self_attention, d_model, dropout, norm)
         self.cross_attention = ResidualConnection(cross_attention, d_model, dropout, norm)
         self.feed_forward = ResidualConnection(feed_forward, d_model, dropout, norm)
@@ -248,9 +262,19 @@ class DecoderCache:
 class Decoder(nn.Module):
     """N decoder layers; with pre-norm, one more normalisation at the end."""
 
-    def __init__(self, d_model: int, N: int, h: int, dropout: float, d_ff: int, norm: Norm) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        N: int,
+        h: int,
+        dropout: float,
+        d_ff: int,
+        norm: Norm,
+        inner_dropout: float,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderBlock(d_model, h, dropout, d_ff, norm) for _ in range(N))
+        sizes = (d_model, h, dropout, d_ff, norm, inner_dropout)
+        self.layers = nn.ModuleList(DecoderBlock(*sizes) for _ in range(N))
         self.norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(
@@ -364,11 +388,13 @@ def build_transformer(
     d_ff: int = 2048,
     norm: Norm = "pre",
     tie_embeddings: Literal["none", "target", "all"] = "none",
+    inner_dropout: float | None = None,
 ) -> Transformer:
     """Build a Transformer with fresh weights: Xavier for the linear maps, normal embeddings.
 
     The defaults are the paper's base model (table 3). Tied embeddings (section 3.4) share one
     matrix between target embeddings and projection ("target"), or with the source's too ("all").
+    `inner_dropout` is of attention weights and inside the feed-forward: as `dropout` when None.
     Raises ValueError when the vocabularies to be shared differ in size.
     """
     if tie_embeddings not in ("none", "target", "all"):
@@ -378,13 +404,22 @@ def build_transformer(
             f"tie_embeddings (all) needs one vocabulary: "
             f"the source has {src_vocab_size} entries, the target {tgt_vocab_size}"
         )
+    layers = (
+        d_model,
+        N,
+        h,
+        dropout,
+        d_ff,
+        norm,
+        dropout if inner_dropout is None else inner_dropout,
+    )
     model = Transformer(
         InputEmbeddings(d_model, src_vocab_size),
         InputEmbeddings(d_model, tgt_vocab_size),
         PositionalEncoding(d_model, src_seq_len, dropout),
         PositionalEncoding(d_model, tgt_seq_len, dropout),
-        Encoder(d_model, N, h, dropout, d_ff, norm),
-        Decoder(d_model, N, h, dropout, d_ff, norm),
+        Encoder(*layers),
+        Decoder(*layers),
         ProjectionLayer(d_model, tgt_vocab_size),
     )
     for module in model.modules():

@@ -11,7 +11,7 @@ from tqdm import tqdm
 import processes
 from config import Config
 from dataset import Batch
-from device import is_out_of_memory
+from device import attention_kernels, is_out_of_memory
 from run import Run, Update
 from sharding import after_backward, whole
 from validation import target_loss
@@ -143,7 +143,10 @@ def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
     """
     config, model = run.config, run.model
     total = torch.zeros((), device=run.device)
-    with torch.autocast(run.device.type, run.precision, enabled=run.precision != torch.float32):
+    autocast = torch.autocast(
+        run.device.type, run.precision, enabled=run.precision != torch.float32
+    )
+    with autocast, attention_kernels(run.device, run.precision):
         x = model.vectors(batch.src, batch.src_mask, batch.tgt_in)
         real = x.flatten(0, 1)[batch.real]  # (tokens of the batch, D)
         labels = batch.tgt_out.flatten()[batch.real]

@@ -599,7 +599,7 @@ def test_every_difference_in_the_list_is_shown_here():
 
 def test_the_settings_in_the_list_are_fields_of_the_config_with_their_values():
     names = set(re.findall(r"`(\w+)`", _LAST))
-    assert len(names) == 9 and names <= {field.name for field in fields(Config)}
+    assert len(names) == 10 and names <= {field.name for field in fields(Config)}
     for text in ("`clip_norm` = 1.", "`batch_tokens` = 2048 "):
         name, value = re.match(r"`(\w+)` = (\d+)", text).groups()
         assert text in _LAST and getattr(Config(), name) == int(value)
@@ -633,6 +633,17 @@ def test_dropout_is_on_attention_weights_and_inside_the_feed_forward():
     torch.manual_seed(6)
     inner = drop_on_cpu(linear(block.w_1, x).clamp(min=0), 0.5)
     assert_equal(ours, linear(block.w_2, inner))
+
+
+def test_inner_dropout_is_the_share_of_both_and_as_dropout_where_it_is_not_given():
+    for choice, share in ((None, 0.25), (0.0, 0.0), (0.5, 0.5)):
+        model = make_model(dropout=0.25, inner_dropout=choice)
+        inside = [m for m in model.modules() if isinstance(m, MultiHeadAttentionBlock)]
+        assert {attention.dropout for attention in inside} == {share}
+        inside = [m for m in model.modules() if isinstance(m, FeedForwardBlock)]
+        assert {feed_forward.dropout.p for feed_forward in inside} == {share}
+        around = [m for m in model.modules() if isinstance(m, ResidualConnection)]
+        assert {connection.dropout.p for connection in around} == {0.25}
 
 
 @difference("Learning rate")

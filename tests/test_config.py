@@ -45,6 +45,7 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"d_model": 15, "h": 5}, ["d_model (15)", "even"]),
         ({"dropout": 1.0}, ["dropout (1.0)", "[0, 1)"]),
         ({"dropout": -0.1}, ["dropout (-0.1)"]),
+        ({"inner_dropout": 1.0}, ["inner_dropout (1.0)", "[0, 1)"]),
         ({"dropout": float("nan")}, ["dropout (nan)"]),
         ({"label_smoothing": 1.5}, ["label_smoothing (1.5)"]),
         ({"seq_len": 3}, ["seq_len (3)", "4"]),
@@ -244,8 +245,9 @@ def test_of_several_folders_the_one_trained_last_is_taken():
 
 def test_each_choice_of_the_model_reaches_it():
     choices = dict(
-        seq_len=20, d_model=24, N=3, h=4, d_ff=12, dropout=0.3, norm="post", tie_embeddings="target"
-    )
+        seq_len=20, d_model=24, N=3, h=4, d_ff=12, dropout=0.3, norm="post",
+        tie_embeddings="target", inner_dropout=0.2,
+    )  # fmt: skip
     arguments = Config(**choices).model_arguments()
     seq_len = choices.pop("seq_len")
     assert arguments == {"src_seq_len": seq_len, "tgt_seq_len": seq_len, **choices}
