@@ -121,20 +121,15 @@ def from_all(work: Callable[[], T]) -> list[T]:
 
 def total(number: int) -> int:
     """Return the sum of the processes' numbers."""
-    if count() == 1:
-        return number
-    tensor = torch.tensor(number)
-    dist.all_reduce(tensor)
-    return int(tensor)
+    return int(add_up([torch.tensor(number)])[0])
 
 
 def largest(number: int) -> int:
     """Return the largest of the processes' numbers."""
-    if count() == 1:
-        return number
-    tensor = torch.tensor(number)
-    dist.all_reduce(tensor, dist.ReduceOp.MAX)
-    return int(tensor)
+    largest = torch.tensor(number)
+    if count() > 1:
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return int(largest)
 
 
 def add_up(tensors: list[Tensor]) -> list[Tensor]:

@@ -28,7 +28,7 @@ from config import (
 from curves import Curves
 from dataset import RunData, tokenizer_paths
 from model import Transformer
-from sharding import whole, whole_weights
+from sharding import whole_moments, whole_weights
 
 
 @dataclass
@@ -119,10 +119,7 @@ class Run:
         is deleted, as the weights before them may be why.
         """
         weights = whole_weights(self.model)
-        moments = {
-            number: {name: whole(tensor) for name, tensor in row.items()}
-            for number, row in self.optimizer.state_dict()["state"].items()
-        }
+        moments = whole_moments(self.optimizer)
         for name, weight in weights.items():
             if not weight.isfinite().all():
                 raise ArithmeticError(

@@ -47,6 +47,11 @@ def shard(model: Transformer, optimizer: torch.optim.Optimizer, device: torch.de
         }
 
 
+def local_size(model: Transformer) -> int:
+    """Return how many numbers of a sharded model's weights this process keeps."""
+    return sum(weight.to_local().numel() for weight in model.parameters())
+
+
 def after_backward(model: Transformer, free: bool, exchange: bool) -> None:
     """Say what the next backward pass of a sharded model does when it has ended.
 
@@ -63,11 +68,26 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def whole_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a model, sharded or not, as a plain one has it: tied weights are one."""
+    """Return the state of a model, as one that is not sharded has it: tied weights are one."""
     gathered: dict[Tensor, Tensor] = {}
     state = {}
     for name, weight in model.state_dict(keep_vars=True).items():
         if weight not in gathered:
-            gathered[weight] = whole(weight.detach())
+            gathered[weight] = _whole_at_rest(weight.detach())
         state[name] = gathered[weight]
     return state
+
+
+def whole_moments(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, Tensor]]:
+    """Return what an optimizer knows of each weight; nothing where this is not the main process."""
+    state = {}
+    for number, row in optimizer.state_dict()["state"].items():
+        gathered = {name: _whole_at_rest(tensor) for name, tensor in row.items()}
+        if processes.is_main():  # the others have only helped to gather it
+            state[number] = gathered
+    return state
+
+
+def _whole_at_rest(tensor: Tensor) -> Tensor:
+    # The device may not have the memory for all of them.
+    return whole(tensor).cpu() if hasattr(tensor, "full_tensor") else tensor

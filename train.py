@@ -57,7 +57,7 @@ from run import (
     set_newer_aside,
     write_attempt,
 )
-from sharding import shard, whole_weights
+from sharding import local_size, shard, whole_weights
 from tokenizer import tokenizer_from_json
 from update import learning_rate, settle_updates, train_update
 from validation import evaluating, run_validation
@@ -330,8 +330,9 @@ def start_run(config: Config) -> Run:
     if not is_log_dir(log_dir, config.experiment_name):
         run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
     parameters = sum(p.numel() for p in model.parameters())
+    share = f" ({local_size(model):,} in each process)" if config.shard else ""
     print(
-        f"{parameters:,} parameters, {device}, {str(precision).removeprefix('torch.')}; "
+        f"{parameters:,} parameters{share}, {device}, {str(precision).removeprefix('torch.')}; "
         f"weights in {get_weights_folder(config)}, curves in {run.log_dir}"
     )
     if state is not None:

@@ -96,8 +96,9 @@ def test_sharded_weights_train_as_whole_ones_and_any_run_goes_on_from_their_chec
     losses, states = {}, {}
     for name, flag in (("whole", {}), ("sharded", {"shard": True})):
         folder = tmp_path / name
-        _, states[name] = train(2, folder, **settings, **flag)
+        out, states[name] = train(2, folder, **settings, **flag)
         losses[name] = np.array(read_curves(folder / "runs" / "tmodel")["train/loss"][1])
+    assert "22,296 parameters (11,148 in each process)" in out
     assert len(losses["whole"]) >= 50
     np.testing.assert_allclose(losses["sharded"], losses["whole"], atol=1e-5)
     one, other = (states[name]["history"][-1] for name in ("whole", "sharded"))
