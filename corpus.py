@@ -94,20 +94,15 @@ def map_in_parts(
     """
     from datasets import concatenate_datasets
 
-    count = max(1, -(-len(pairs) // PART))
-    parts = [
-        (
-            pairs if count == 1 else pairs.select(range(i * PART, min((i + 1) * PART, len(pairs))))
-        ).map(
-            function,
-            batched=True,
-            fn_kwargs=arguments,
-            remove_columns=remove_columns,
-            desc=name if count == 1 else f"{name}, part {i + 1} of {count}",
-        )
-        for i in range(count)
-    ]
-    return concatenate_datasets(parts)
+    parts, names = [pairs], [name]
+    if len(pairs) > PART:
+        ranges = [range(i, min(i + PART, len(pairs))) for i in range(0, len(pairs), PART)]
+        parts = [pairs.select(rows) for rows in ranges]
+        names = [f"{name}, part {i} of {len(parts)}" for i in range(1, len(parts) + 1)]
+    settings = {"batched": True, "fn_kwargs": arguments, "remove_columns": remove_columns}
+    return concatenate_datasets(
+        [part.map(function, desc=desc, **settings) for part, desc in zip(parts, names, strict=True)]
+    )
 
 
 def _clean(

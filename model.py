@@ -404,15 +404,9 @@ def build_transformer(
             f"tie_embeddings (all) needs one vocabulary: "
             f"the source has {src_vocab_size} entries, the target {tgt_vocab_size}"
         )
-    layers = (
-        d_model,
-        N,
-        h,
-        dropout,
-        d_ff,
-        norm,
-        dropout if inner_dropout is None else inner_dropout,
-    )
+    if inner_dropout is None:
+        inner_dropout = dropout
+    layers = (d_model, N, h, dropout, d_ff, norm, inner_dropout)
     model = Transformer(
         InputEmbeddings(d_model, src_vocab_size),
         InputEmbeddings(d_model, tgt_vocab_size),
