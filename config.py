@@ -97,7 +97,7 @@ class Config:
         for name in ("dropout", "inner_dropout", "label_smoothing"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be in [0, 1)")
+                raise ValueError(f"{name} ({value}) must be in [0, 1)")
         if not 0 < self.lr < float("inf"):
             raise ValueError(f"lr ({self.lr}) must be a number above 0")
         if self.d_model % self.h:

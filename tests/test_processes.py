@@ -90,7 +90,7 @@ def test_sharded_weights_train_as_whole_ones_and_any_run_goes_on_from_their_chec
         "datasource": source, "dropout": 0.1, "accumulate": 2, "shared_vocab": True,
         "tie_embeddings": "all", "val_size": 5, "num_epochs": 7,
     }  # fmt: skip
-    pairs = start_run(small_config(**{**settings, "source": source})).data.train
+    pairs = start_run(small_config(source, **settings)).data.train
     counts = [len(train_room.batches_of(small_config(source), pairs, epoch)) for epoch in range(7)]
     assert {count % 4 for count in counts} & {1, 2}
     losses, states = {}, {}
