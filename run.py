@@ -26,8 +26,8 @@ from config import (
     weights_file_paths,
 )
 from curves import Curves
-from dataset import RunData, tokenizer_paths
 from model import Transformer
+from run_data import RunData, tokenizer_paths
 from sharding import whole_moments, whole_weights
 
 

@@ -36,14 +36,7 @@ from config import (
     latest_weights_file_path,
 )
 from curves import Curves, is_log_dir, new_log_dir
-from dataset import (
-    BilingualDataset,
-    RunData,
-    form_batches,
-    get_ds,
-    tokenizer_paths,
-    tokenizers_to_build,
-)
+from dataset import BilingualDataset, form_batches
 from device import get_device, get_precision, is_out_of_memory, keep_freed_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer, build_transformer
@@ -57,6 +50,7 @@ from run import (
     set_newer_aside,
     write_attempt,
 )
+from run_data import RunData, get_ds, tokenizer_paths, tokenizers_to_build
 from sharding import local_size, shard, whole_weights
 from tokenizer import tokenizer_from_json
 from update import learning_rate, settle_updates, train_update

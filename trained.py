@@ -8,8 +8,8 @@ from tqdm import tqdm
 
 import checkpoint
 from config import Config, config_from_dict, find_weights_file_path, last_weights_file_paths
-from dataset import get_saved_tokenizers
 from model import Transformer, build_transformer
+from run_data import get_saved_tokenizers
 from tokenizer import Tokenizer
 
 

@@ -30,6 +30,7 @@ import checkpoint  # noqa: E402
 import corpus  # noqa: E402
 import dataset  # noqa: E402
 import phrasebook  # noqa: E402
+import run_data  # noqa: E402
 import sources  # noqa: E402
 import train  # noqa: E402
 
@@ -39,7 +40,7 @@ PIPE = 100  # the same in each start, as the dataset library hashes what a funct
 PHASES = {
     "building the cache": (sources, "_yield_phrasebook"),
     "cleaning": (corpus, "_clean"),
-    "training the tokenizer": (dataset, "build_tokenizer"),
+    "training the tokenizer": (run_data, "build_tokenizer"),
     "tokenising": (dataset, "_encode"),
     "training": (train, "train_update"),
     "validating": (train, "run_validation"),

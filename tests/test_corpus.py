@@ -15,11 +15,12 @@ import pytest
 from conftest import ROOT, small_config, write_number_pairs
 
 import corpus
-import dataset
 import phrasebook
+import run_data
 from config import get_weights_folder
 from corpus import cap_pairs, load_pairs, split_pairs
-from dataset import form_batches, get_ds, tokenizer_paths
+from dataset import form_batches
+from run_data import get_ds, tokenizer_paths
 
 PAIRS = [("The house.", "La casa."), ("It rains.", "Piove."), ("NA", "null"), ('"Yes"', '"Sì"')]
 
@@ -508,7 +509,7 @@ def cached_files():
 
 def test_tokenizers_learn_from_a_share_of_a_large_corpus(tmp_path, monkeypatch, capsys):
     config = small_config(write_number_pairs(tmp_path, count=250))
-    monkeypatch.setattr(dataset, "MOST_FOR_TOKENIZERS", 3)
+    monkeypatch.setattr(run_data, "MOST_FOR_TOKENIZERS", 3)
     data = get_ds(config, None, tokenizer_paths(config))
     assert "tokenizers are trained on 3 of" in capsys.readouterr().out
     assert data.train.tokenizer_src.size < 4 + 10  # special tokens, and not all ten words

@@ -335,7 +335,7 @@ STOP = """
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize(
-    "place", ["dataset.load_pairs", "dataset.build_tokenizer", "checkpoint.torch.save"]
+    "place", ["run_data.load_pairs", "run_data.build_tokenizer", "checkpoint.torch.save"]
 )
 def test_a_signal_in_any_phase_ends_the_run_in_order(tmp_path, name, code, place):
     patch = f"""

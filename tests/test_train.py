@@ -18,7 +18,7 @@ from test_dataset import make_dataset, swap_ids
 from torch._dynamo.testing import CompileCounter
 
 import checkpoint
-import dataset
+import run_data
 import train
 import validation
 from config import (
@@ -977,15 +977,15 @@ def test_validation_pairs_are_the_asked_ones(tmp_path):
 
 def test_the_phrasebook_is_validated_on_its_own_pairs(monkeypatch):
     asked = []
-    load = dataset.load_pairs
+    load = run_data.load_pairs
 
     def note(source, lang_src, lang_tgt, split="train"):
         asked.append(split)
         return load(source, lang_src, lang_tgt, "validation")
 
-    monkeypatch.setattr(dataset, "load_pairs", note)
+    monkeypatch.setattr(run_data, "load_pairs", note)
     config = small_config("phrasebook")
-    dataset.get_ds(config, None, dataset.tokenizer_paths(config))
+    run_data.get_ds(config, None, run_data.tokenizer_paths(config))
     assert asked == ["train", "validation"]
 
 

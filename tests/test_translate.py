@@ -16,9 +16,10 @@ from conftest import ROOT, run_script
 
 import checkpoint
 from config import config_from_dict
-from dataset import BilingualDataset, get_saved_tokenizers
+from dataset import BilingualDataset
 from decode import beam_search
 from model import build_transformer
+from run_data import get_saved_tokenizers
 from sources import read_lines
 from translate import load_translator, translate_file
 from translator import Options

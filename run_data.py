@@ -1,0 +1,178 @@
+"""What a run trains on, validates on, and is tested on: pairs and their tokenizers."""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from config import Config, get_weights_folder
+from corpus import cap_pairs, iterate, load_pairs, split_pairs, without_weights
+from dataset import BilingualDataset
+from sources import checked_cache
+from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+# A tokenizer learns no more from further pairs, but takes their time.
+MOST_FOR_TOKENIZERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a run trains on, validates on, and is tested on."""
+
+    train: BilingualDataset
+    valid: BilingualDataset
+    test: BilingualDataset | None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all texts to train and to validate on."""
+        return f"{self.train.fingerprint}-{self.valid.fingerprint}"
+
+
+@checked_cache()
+def get_ds(
+    config: Config,
+    state: dict | None,
+    new_tokenizers: Sequence[Path] = (),
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+) -> RunData:
+    """Return the pairs of a run, encoded. Writes nothing into its weights folder.
+
+    Without `tokenizers`, a resumed run has them from its checkpoint `state`; a new one trains those
+    whose paths are in `new_tokenizers` on the training side, and reads the others. Raises
+    ValueError if the pairs are not those of the checkpoint.
+    """
+    langs = (config.lang_src, config.lang_tgt)
+    train_pairs = load_pairs(config.datasource, *langs)
+    if config.validsource or config.datasource == "phrasebook":
+        valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
+        valid_sources = list(iterate(valid_pairs, "src_text"))
+        known = set(valid_sources)
+        trained_on = {text for text in iterate(train_pairs, "src_text") if text in known}
+        shared = sum(text in trained_on for text in valid_sources)
+        if shared:
+            print(f"{shared:,} of the sources to validate on are trained on, too")
+    else:
+        train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
+    valid_pairs = without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
+    test_pairs = None
+    if config.testsource:
+        test_pairs = without_weights(load_pairs(config.testsource, *langs))
+
+    if tokenizers is None and state is None:
+        tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
+    elif tokenizers is None:
+        tokenizers = get_saved_tokenizers(state)
+        check_same_tokenizers(config, tokenizers)
+    data = RunData(
+        BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training"),
+        BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation"),
+        test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test"),
+    )
+    print(
+        f"{len(data.train):,} pairs to train on, {len(data.valid):,} to validate; vocabularies of "
+        f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
+    )
+    if state is not None:
+        check_same_pairs(state, config, data)
+    return data
+
+
+def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
+    """Raise ValueError if the user's own tokenizer files are others than a checkpoint's."""
+    for path, tokenizer in zip(tokenizer_paths(config), saved, strict=False):
+        is_own = path.parent != get_weights_folder(config)
+        if is_own and path.is_file() and load_tokenizer(path).to_json() != tokenizer.to_json():
+            raise ValueError(
+                f"tokenizer_file: the checkpoint has another tokenizer, of {tokenizer.size} "
+                f"entries, than {path}, of {load_tokenizer(path).size}; --model_folder NAME "
+                "starts a new run"
+            )
+
+
+def check_same_pairs(state: dict, config: Config, data: RunData) -> None:
+    """Raise ValueError unless the run of a checkpoint trains and validates on these pairs."""
+    saved = state["config"]
+    hashes = (state["data"].partition("-"), data.fingerprint.partition("-"))
+    for side, name, i in (("training", "datasource", 0), ("validation", "validsource", 2)):
+        old, new = hashes[0][i], hashes[1][i]
+        if old != new:
+            old_source = saved.get(name) or saved.get("datasource")
+            new_source = getattr(config, name) or config.datasource
+            raise ValueError(
+                f"{side} pairs: the checkpoint says {old_source} with hash {old[:8]}, you say "
+                f"{new_source} with hash {new[:8]}; --model_folder NAME starts a new run"
+            )
+
+
+def get_tokenizers(
+    config: Config, pairs: "Dataset", new: Sequence[Path]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer; those whose paths are in `new` are built."""
+    if len(pairs) > MOST_FOR_TOKENIZERS and new:
+        print(f"tokenizers are trained on {MOST_FOR_TOKENIZERS:,} of {len(pairs):,} pairs")
+        pairs = cap_pairs(pairs, MOST_FOR_TOKENIZERS, config.seed)
+    texts = [iterate(pairs, column) for column in ("src_text", "tgt_text")]
+    if config.shared_vocab:
+        texts = [itertools.chain(*texts)]
+    tokenizers = [
+        get_or_build_tokenizer(config, sentences, None if path in new else path)
+        for path, sentences in zip(tokenizer_paths(config), texts, strict=True)
+    ]
+    return tokenizers[0], tokenizers[-1]
+
+
+def get_or_build_tokenizer(
+    config: Config, sentences: Iterator[str], path: Path | None
+) -> Tokenizer:
+    """Return the tokenizer stored at path, or one trained on sentences when there is no path."""
+    if path is None:
+        return build_tokenizer(sentences, config.tokenizer, config.vocab_size, config.min_frequency)
+    tokenizer = load_tokenizer(path)
+    text = next(sentences)
+    back = tokenizer.decode(tokenizer.encode(text))
+    print(f"the tokenizer {path} is used as it is; it brings {text!r} back as {back!r}")
+    return tokenizer
+
+
+def tokenizers_to_build(config: Config, made_by_us: Sequence[str]) -> list[Path]:
+    """Return the paths in the weights folder of the tokenizers that a new run has to build.
+
+    Those that are not there, that a stopped start of this run made, or that are cut off, which
+    is said. All others are the user's, to be used as they are.
+    """
+    paths = []
+    for path in tokenizer_paths(config):
+        if path.parent != get_weights_folder(config):
+            continue
+        if path.is_file() and path.name not in made_by_us:
+            try:
+                json.loads(path.read_bytes())
+                continue
+            except (ValueError, RecursionError):
+                print(f"{path} is cut off or damaged, and no checkpoint needs it: it is built anew")
+        paths.append(path)
+    return paths
+
+
+def tokenizer_paths(config: Config) -> list[Path]:
+    """Return the paths of the source's and the target's tokenizer, or of the one of both."""
+    own_files = Path(config.tokenizer_file).name != config.tokenizer_file
+    folder = Path() if own_files else get_weights_folder(config)
+    langs = [config.lang_src, config.lang_tgt]
+    names = ["-".join(langs)] if config.shared_vocab else langs
+    return [folder / config.tokenizer_file.format(name) for name in names]
+
+
+def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer inside a checkpoint."""
+    return (
+        tokenizer_from_json(state["tokenizer_src"], "the checkpoint's source tokenizer"),
+        tokenizer_from_json(state["tokenizer_tgt"], "the checkpoint's target tokenizer"),
+    )
