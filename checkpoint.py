@@ -22,6 +22,9 @@ KEYS = {
     "scaler": dict[str, float],  # of the gradient scaler, empty without one
     "epoch": int,  # the one that goes on, counted from 0
     "batch": int,  # batches of that epoch already trained on
+    "pool": int,  # of a stream, how many of the epoch are done with
+    "pool_start": int,  # batches of the epoch before the pool that goes on
+    "position": str,  # where that one begins in the stream
     "global_step": int,  # updates of the whole run
     "skipped": int,  # of those, the ones whose loss or gradient was not finite
     "skipped_in_row": int,  # of those, the last ones without a good one between them
@@ -87,7 +90,9 @@ def load(path: Path) -> dict:
             f"the checkpoint {path} is damaged or not a checkpoint: {reason}"
         ) from None
     if isinstance(state, dict):
-        state.setdefault("processes", 1)  # before there were more, it was not noted
+        # What earlier versions did not note, as there was but one.
+        for key, value in (("processes", 1), ("pool", 0), ("pool_start", 0), ("position", "")):
+            state.setdefault(key, value)
     _check_keys(state, path)
     return state
 

@@ -21,6 +21,8 @@ class Config:
     validsource: str | None = None  # validation pairs, named like datasource (else a tenth of it)
     testsource: str | None = None  # test pairs, scored once at the end by the best checkpoint
     val_size: int | None = None  # validate on at most this many pairs (else on all)
+    streaming: bool = False  # read the pairs while training on them (else: all of them before)
+    pool_size: int = 100_000  # pairs that streaming holds at a time, shuffled and batched by length
     seq_len: int = 350  # longest sentence in tokens, [SOS] and [EOS] included
 
     # Tokenizers
@@ -111,6 +113,8 @@ class Config:
                 f"batch_tokens ({self.batch_tokens}) must be at least seq_len ({self.seq_len}): "
                 "raise --batch_tokens or lower --seq_len"
             )
+        if self.streaming:
+            self._check_streaming()
         if self.tie_embeddings == "all" and not self.shared_vocab:
             raise ValueError("tie_embeddings (all) needs one vocabulary: add --shared_vocab")
         if self.shard and self.compile:
@@ -126,6 +130,19 @@ class Config:
         if not re.fullmatch(r"[^{}]*\{0\}[^{}]*", self.tokenizer_file):
             raise ValueError(
                 f"tokenizer_file ({self.tokenizer_file!r}) needs {{0}} for the language code, once"
+            )
+
+    def _check_streaming(self) -> None:
+        if "," in self.datasource:
+            raise ValueError(f"streaming reads one source, datasource ({self.datasource}) is more")
+        if self.validsource is None and self.datasource != "phrasebook":
+            raise ValueError(
+                "streaming cannot hold pairs out: name those to validate on, by --validsource"
+            )
+        if self.schedule == "linear":
+            raise ValueError(
+                "streaming does not know its last update, to which schedule (linear) "
+                "falls: --schedule inverse_sqrt"
             )
 
     def model_arguments(self) -> dict[str, object]:
@@ -145,8 +162,8 @@ class Config:
 
 
 _AT_LEAST = {
-    "val_size": 1, "seq_len": 4, "vocab_size": 5, "min_frequency": 1, "d_model": 2, "N": 1, "h": 1,
-    "beam_size": 1,
+    "val_size": 1, "pool_size": 1, "seq_len": 4, "vocab_size": 5, "min_frequency": 1, "d_model": 2,
+    "N": 1, "h": 1, "beam_size": 1,
     "d_ff": 1, "batch_tokens": 4, "batch_size": 1, "accumulate": 1, "num_epochs": 1, "warmup": 1,
     "clip_norm": 0, "max_bad_updates": 1, "seed": 0, "validate_every": 1, "patience": 0,
     "save_every": 1, "log_every": 1,
@@ -182,7 +199,7 @@ PRESETS: dict[str, dict[str, object]] = {
 FIXED_BY_CHECKPOINT = (
     "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
     "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
-    "monitor",
+    "monitor", "streaming", "pool_size",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.
 FIXED_IN_EPOCH = ("batch_tokens", "batch_size", "accumulate")

@@ -4,6 +4,7 @@ The `datasets` library is imported only inside the functions that load, because 
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,8 +52,8 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
     """Return the cleaned pairs of a source, columns `src_text` and `tgt_text`, on disk.
 
     A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv
-    or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for the
-    phrasebook, which has "train" and "validation". Prints what was found and dropped.
+    or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for those that
+    have several: train, validation, test. Prints what was found and dropped.
     Raises ValueError or FileNotFoundError, in one line, for what a user can mend.
     """
     from datasets.exceptions import DatasetGenerationError
@@ -72,13 +73,30 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
         raise ValueError(
             f"{source} has no pair with text on both sides, {lang_src} and {lang_tgt}{first}"
         )
+    print(
+        f"{source}: {len(rows):,} pairs{note}, {lang_src} -> {lang_tgt}"
+        f"{_drops_in_words(dropped, too_long)}"
+    )
+    return pairs
+
+
+def clean_rows(rows: dict[str, list], lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]":
+    """Return the cleaned pairs of some rows, in memory, and in words what was dropped."""
+    from datasets import Dataset
+
+    arguments = (lang_src, lang_tgt, CODE_VERSION)
+    pairs = Dataset.from_dict(_clean(rows, *arguments))
+    dropped = len(next(iter(rows.values()))) - len(pairs)
+    (too_long,) = _count_long_of_batch(rows, *arguments)["count"]
+    return pairs, _drops_in_words(dropped, too_long)
+
+
+def _drops_in_words(dropped: int, too_long: int) -> str:
     drops = (
         (dropped - too_long, "with an empty side"),
         (too_long, f"over {MAX_CHARS:,} characters"),
     )
-    told = "".join(f", {count:,} {why} dropped" for count, why in drops if count)
-    print(f"{source}: {len(rows):,} pairs{note}, {lang_src} -> {lang_tgt}{told}")
-    return pairs
+    return "".join(f", {count:,} {why} dropped" for count, why in drops if count)
 
 
 def map_in_parts(
@@ -190,6 +208,16 @@ def iterate(pairs: "Dataset", column: str) -> Iterator[str]:
     """Yield the texts of a column, ten times as fast as the column itself does."""
     for rows in pairs.select_columns([column]).iter(10000):
         yield from rows[column]
+
+
+def fingerprint(pairs: "Dataset") -> str:
+    """Return a hash of all texts and weights, the same wherever and how often they are loaded."""
+    digest = hashlib.sha256()
+    for rows in pairs.select_columns(["src_text", "tgt_text"]).iter(10000):
+        digest.update(json.dumps(rows).encode())
+    if "weight" in pairs.column_names:
+        digest.update(pairs.with_format("arrow")["weight"][:].to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def cap_pairs(pairs: "Dataset", size: int | None, seed: int) -> "Dataset":

@@ -1,10 +1,9 @@
 """Encoded sentence pairs, their masks, and batches of similar lengths."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,13 +37,17 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     return (ids != pad_id)[:, None, None, :]
 
 
+class NoPairFits(ValueError):
+    """All pairs are longer than the model."""
+
+
 class BilingualDataset(torch.utils.data.Dataset):
     """Encoded sentence pairs, memory-mapped from disk.
 
     An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
     input [SOS] target (T), `tgt_out` what it should say, target [EOS] (T). Pairs with S or T over
     seq_len are left out, counted aloud; one of a source with a weight is as many items.
-    `src_lens` and `tgt_lens` are S and T of every item.
+    `src_lens` and `tgt_lens` are S and T of every item. Raises NoPairFits when none is left.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class BilingualDataset(torch.utils.data.Dataset):
             self.kept = np.repeat(self.kept, self.weights[self.kept])
         self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
         if not len(self.kept):
-            raise ValueError(
+            raise NoPairFits(
                 f"every {name} pair is longer than seq_len ({seq_len}); "
                 f"--seq_len {longest.max()} keeps them all"
             )
@@ -134,16 +137,6 @@ class BilingualDataset(torch.utils.data.Dataset):
         if "weight" not in self.rows.column_names:
             return None
         return self.rows.data.column("weight").to_numpy()
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all texts and weights, the same wherever and however often they are loaded."""
-        digest = hashlib.sha256()
-        for rows in self.rows.select_columns(["src_text", "tgt_text"]).iter(10000):
-            digest.update(json.dumps(rows).encode())
-        if self.weights is not None:
-            digest.update(self.weights.tobytes())
-        return digest.hexdigest()
 
 
 @lru_cache(maxsize=2)

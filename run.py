@@ -37,6 +37,9 @@ class Progress:
 
     epoch: int = 0  # the one that goes on, counted from 0
     batch: int = 0  # batches of it already trained on
+    pool: int = 0  # of a stream, how many of the epoch are done with
+    pool_start: int = 0  # batches of the epoch before the pool that goes on
+    position: str = ""  # where that one begins in the stream
     global_step: int = 0  # updates of the whole run
     skipped: int = 0  # of those, the ones left out because their loss or gradient was not finite
     skipped_in_row: int = 0  # of those, the last ones without a good one between them
@@ -49,6 +52,14 @@ class Progress:
         """Add an update to the window."""
         added = dict(loss=loss, norm=norm, tokens=tokens, updates=1)
         self.window = {key: self.window[key] + value for key, value in added.items()}
+
+    def end_pool(self, next_position: str) -> None:
+        """Go on to the epoch's next pool, or where there is none, to the next epoch."""
+        if next_position:
+            self.pool, self.pool_start = self.pool + 1, self.batch
+        else:
+            self.epoch, self.batch, self.pool, self.pool_start = self.epoch + 1, 0, 0, 0
+        self.position = next_position
 
     def best(self, monitor: str) -> int | None:
         """Return the index of the best validation, the first of equals."""
@@ -94,7 +105,7 @@ class Run:
     precision: torch.dtype
     progress: Progress
     log_dir: str
-    total_updates: int  # of all epochs, as far as the first one tells
+    total_updates: float  # of all epochs, as far as the first one tells (of a stream: unknown)
     curves: Curves | None = None  # None until training begins
     unread: list[Update] = field(default_factory=list)  # those since the last look at the device
     has_cut_batches: bool = False  # and has said so

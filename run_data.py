@@ -4,14 +4,21 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config import Config, get_weights_folder
-from corpus import cap_pairs, iterate, load_pairs, split_pairs, without_weights
+from corpus import (
+    cap_pairs,
+    fingerprint,
+    iterate,
+    load_pairs,
+    split_pairs,
+    without_weights,
+)
 from dataset import BilingualDataset
 from sources import checked_cache
+from streaming import Stream, first_pairs
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
 if TYPE_CHECKING:
@@ -25,14 +32,13 @@ MOST_FOR_TOKENIZERS = 1_000_000
 class RunData:
     """What a run trains on, validates on, and is tested on."""
 
-    train: BilingualDataset
+    train: BilingualDataset  # of a stream, the pool that is trained on
     valid: BilingualDataset
     test: BilingualDataset | None
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all texts to train and to validate on."""
-        return f"{self.train.fingerprint}-{self.valid.fingerprint}"
+    fingerprint: str  # a hash of all texts to train (of a stream, of its first) and to validate on
+    stream: Stream | None = None
+    position: str = ""  # where in the stream `train` begins
+    next_position: str = ""  # where the next pool does, "" when the epoch ends with this one
 
 
 @checked_cache()
@@ -49,7 +55,50 @@ def get_ds(
     ValueError if the pairs are not those of the checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
-    train_pairs = load_pairs(config.datasource, *langs)
+    train_pairs, valid_pairs = load_train_and_valid(config)
+    test_pairs = None
+    if config.testsource:
+        test_pairs = without_weights(load_pairs(config.testsource, *langs, "test"))
+
+    if tokenizers is None and state is None:
+        tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
+    elif tokenizers is None:
+        tokenizers = get_saved_tokenizers(state)
+        check_same_tokenizers(config, tokenizers)
+    stream, position, next_position = None, "", ""
+    if config.streaming:
+        stream = Stream(config, tokenizers)
+        position = state["position"] if state else ""
+        train, next_position = stream.read(position)
+    else:
+        train = BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training")
+    valid = BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation")
+    print(
+        f"{len(train):,} pairs to train on{', to begin with' if next_position else ''}, "
+        f"{len(valid):,} to validate; vocabularies of {tokenizers[0].size:,} ({langs[0]}) and "
+        f"{tokenizers[1].size:,} ({langs[1]})"
+    )
+    data = RunData(
+        train,
+        valid,
+        test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test"),
+        f"{fingerprint(train_pairs)}-{fingerprint(valid_pairs)}",
+        stream,
+        position,
+        next_position,
+    )
+    if state is not None:
+        check_same_pairs(state, config, data)
+    return data
+
+
+def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
+    """Return the cleaned pairs to train on (of a stream the first pool), and to validate on."""
+    langs = (config.lang_src, config.lang_tgt)
+    if config.streaming:
+        train_pairs = first_pairs(config)
+    else:
+        train_pairs = load_pairs(config.datasource, *langs)
     if config.validsource or config.datasource == "phrasebook":
         valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
         valid_sources = list(iterate(valid_pairs, "src_text"))
@@ -60,28 +109,7 @@ def get_ds(
             print(f"{shared:,} of the sources to validate on are trained on, too")
     else:
         train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
-    valid_pairs = without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
-    test_pairs = None
-    if config.testsource:
-        test_pairs = without_weights(load_pairs(config.testsource, *langs))
-
-    if tokenizers is None and state is None:
-        tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
-    elif tokenizers is None:
-        tokenizers = get_saved_tokenizers(state)
-        check_same_tokenizers(config, tokenizers)
-    data = RunData(
-        BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training"),
-        BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation"),
-        test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test"),
-    )
-    print(
-        f"{len(data.train):,} pairs to train on, {len(data.valid):,} to validate; vocabularies of "
-        f"{tokenizers[0].size:,} ({langs[0]}) and {tokenizers[1].size:,} ({langs[1]})"
-    )
-    if state is not None:
-        check_same_pairs(state, config, data)
-    return data
+    return train_pairs, without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
 
 
 def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
@@ -118,6 +146,8 @@ def get_tokenizers(
     if len(pairs) > MOST_FOR_TOKENIZERS and new:
         print(f"tokenizers are trained on {MOST_FOR_TOKENIZERS:,} of {len(pairs):,} pairs")
         pairs = cap_pairs(pairs, MOST_FOR_TOKENIZERS, config.seed)
+    elif config.streaming and new:
+        print(f"tokenizers are trained on the first {len(pairs):,} pairs")
     texts = [iterate(pairs, column) for column in ("src_text", "tgt_text")]
     if config.shared_vocab:
         texts = [itertools.chain(*texts)]

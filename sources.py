@@ -12,7 +12,7 @@ import os
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 import phrasebook
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, IterableDataset
+
+    Rows = Dataset | IterableDataset  # all on the disk, or read as they are asked for
 
 HUB_OWNERS = {"opus_books": "Helsinki-NLP", "opus-100": "Helsinki-NLP", "wmt14": "wmt"}
 FILE_BUILDERS = {
@@ -43,15 +45,18 @@ CODE_VERSION = hashlib.sha256(
 ).hexdigest()
 
 
-def find_rows(source: str, lang_src: str, lang_tgt: str, split: str) -> "tuple[Dataset, str]":
+def find_rows(
+    source: str, lang_src: str, lang_tgt: str, split: str, streaming: bool = False
+) -> "tuple[Rows, str]":
     """Return the rows of a source as they are, and a note on where they were found.
 
-    Raises ValueError or FileNotFoundError for what a user can mend, or DatasetGenerationError.
+    With `streaming` they are an IterableDataset. Raises ValueError or FileNotFoundError for what a
+    user can mend, or DatasetGenerationError.
     """
     path = Path(source)
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if source == "phrasebook":
-        return _phrasebook_pairs(lang_src, lang_tgt, split), ""
+        return _phrasebook_pairs(lang_src, lang_tgt, split, streaming), ""
     if path.is_file():
         if suffix not in FILE_BUILDERS:
             known = " ".join(FILE_BUILDERS)
@@ -60,10 +65,10 @@ def find_rows(source: str, lang_src: str, lang_tgt: str, split: str) -> "tuple[D
                 f"prefix: {path.with_suffix('')} for {path.with_suffix('')}.{lang_src} and "
                 f"{path.with_suffix('')}.{lang_tgt}"
             )
-        return _file_pairs(path, suffix, lang_src, lang_tgt), ""
+        return _file_pairs(path, suffix, lang_src, lang_tgt, streaming), ""
     texts = [_text_file(source, lang) for lang in (lang_src, lang_tgt)]
     if all(texts):
-        return _text_pairs(*texts), ""
+        return _text_pairs(*texts, streaming), ""
     if any(texts):
         there = texts[0] or texts[1]
         missing = lang_tgt if texts[0] else lang_src
@@ -71,23 +76,31 @@ def find_rows(source: str, lang_src: str, lang_tgt: str, split: str) -> "tuple[D
     if path.is_dir() or suffix in FILE_BUILDERS or source.startswith((".", "/", "~")):
         if not path.is_dir():
             raise FileNotFoundError(f"{source} is not there, nor {source}.{lang_src}")
-        return _hub_pairs(source, lang_src, lang_tgt)
+        return _hub_pairs(source, lang_src, lang_tgt, split, streaming)
     if source.count("/") > 1 or (path.parent.is_dir() and path.parent != Path(".")):
         raise FileNotFoundError(
             f"neither {source} nor {source}.{lang_src} and {source}.{lang_tgt} are there"
         )
     owner = HUB_OWNERS.get(source)
-    return _hub_pairs(f"{owner}/{source}" if owner else source, lang_src, lang_tgt)
+    name = f"{owner}/{source}" if owner else source
+    return _hub_pairs(name, lang_src, lang_tgt, split, streaming)
 
 
-def _phrasebook_pairs(lang_src: str, lang_tgt: str, split: str) -> "Dataset":
-    from datasets import Dataset
+def _generate(
+    function: Callable[..., Iterator[dict]], arguments: dict[str, object], streaming: bool
+) -> "Rows":
+    from datasets import Dataset, IterableDataset
 
+    kind = IterableDataset if streaming else Dataset
+    return kind.from_generator(function, gen_kwargs=arguments)
+
+
+def _phrasebook_pairs(lang_src: str, lang_tgt: str, split: str, streaming: bool) -> "Rows":
     if {lang_src, lang_tgt} != set(phrasebook.LANGUAGES):
         raise ValueError(f"the phrasebook has en and it, not {lang_src} and {lang_tgt}")
-    return Dataset.from_generator(
-        _yield_phrasebook, gen_kwargs={"split": split, "version": CODE_VERSION}
-    )
+    if split not in phrasebook.SIZES:
+        raise ValueError(f"the phrasebook has no {split} pairs, but {', '.join(phrasebook.SIZES)}")
+    return _generate(_yield_phrasebook, {"split": split, "version": CODE_VERSION}, streaming)
 
 
 def _yield_phrasebook(split: str, version: str) -> Iterator[dict[str, str]]:
@@ -102,17 +115,13 @@ def _text_file(prefix: str, lang: str) -> Path | None:
     return None
 
 
-def _text_pairs(src_path: Path, tgt_path: Path) -> "Dataset":
-    from datasets import Dataset
-
-    return Dataset.from_generator(
-        _yield_lines,
-        gen_kwargs={
-            "src_path": str(src_path.resolve()),
-            "tgt_path": str(tgt_path.resolve()),
-            "version": _version(src_path, tgt_path),
-        },
-    )
+def _text_pairs(src_path: Path, tgt_path: Path, streaming: bool) -> "Rows":
+    arguments = {
+        "src_path": str(src_path.resolve()),
+        "tgt_path": str(tgt_path.resolve()),
+        "version": _version(src_path, tgt_path),
+    }
+    return _generate(_yield_lines, arguments, streaming)
 
 
 def _yield_lines(src_path: str, tgt_path: str, version: str) -> Iterator[dict[str, str]]:
@@ -172,30 +181,26 @@ def _read_lines(path: Path, most: int) -> Iterator[tuple[str, bool]]:
         raise ValueError(f"{path} is not a whole gzip file: {error}") from None
 
 
-def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str) -> "Dataset":
-    from datasets import Dataset, load_dataset
+def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str, streaming: bool) -> "Rows":
+    from datasets import load_dataset
 
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty")
     if suffix == ".jsonl":
-        return Dataset.from_generator(
-            _yield_json_lines,
-            gen_kwargs={
-                "path": str(path.resolve()),
-                "langs": (lang_src, lang_tgt),
-                "version": _version(path),
-            },
-        )
-    options = {}
+        arguments = {
+            "path": str(path.resolve()),
+            "langs": (lang_src, lang_tgt),
+            "version": _version(path),
+        }
+        return _generate(_yield_json_lines, arguments, streaming)
+    options = {"data_files": str(path.resolve()), "split": "train", "streaming": streaming}
     if suffix in (".csv", ".tsv"):
         # "NA" and "null" are words here; and quotation marks in .tsv are part of the sentence.
-        options = {"keep_default_na": False}
+        options |= {"keep_default_na": False}
         if suffix == ".tsv":
             options |= {"sep": "\t", "quoting": 3}
     try:
-        return load_dataset(
-            FILE_BUILDERS[suffix], data_files=str(path.resolve()), split="train", **options
-        )
+        return load_dataset(FILE_BUILDERS[suffix], **options)
     except Exception as error:  # the builders raise whatever their parsers raise
         raise ValueError(f"{path} cannot be read: {last_line(error)}") from None
 
@@ -238,9 +243,14 @@ def _texts_of_json(line: str, place: str) -> dict[str, str]:
     }
 
 
-def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]":
-    """Load a hub set, or a folder laid out like one, under either order of the languages."""
-    from datasets import get_dataset_config_names, load_dataset
+def _hub_pairs(
+    name: str, lang_src: str, lang_tgt: str, split: str, streaming: bool
+) -> "tuple[Rows, str]":
+    """Load a hub set, or a folder laid out like one, under either order of the languages.
+
+    Where it has no such split, it is `train`.
+    """
+    from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
     from datasets.exceptions import DataFilesNotFoundError, DatasetNotFoundError
     from huggingface_hub import constants
 
@@ -251,7 +261,7 @@ def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]"
     try:
         wanted = [f"{lang_src}-{lang_tgt}", f"{lang_tgt}-{lang_src}", "default"]
         if offline:
-            return _cached_hub_pairs(name, wanted[:2])
+            return _cached_hub_pairs(name, wanted[:2], split, streaming)
         configs = get_dataset_config_names(name)
         config = next((c for c in wanted if c in configs), None)
         if config is None:
@@ -259,7 +269,10 @@ def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]"
                 f"{name} has no pair {lang_src}-{lang_tgt} nor {lang_tgt}-{lang_src}; "
                 f"it has {', '.join(configs)}"
             )
-        return load_dataset(name, config, split="train"), f" of {config}"
+        if split != "train" and split not in get_dataset_split_names(name, config):
+            split = "train"
+        rows = load_dataset(name, config, split=split, streaming=streaming)
+        return rows, _note(config, split)
     except DatasetNotFoundError:
         raise ValueError(
             f"{name} is neither a file, a folder nor a set on the hub; {WAYS_ON}"
@@ -284,16 +297,25 @@ def _hub_pairs(name: str, lang_src: str, lang_tgt: str) -> "tuple[Dataset, str]"
         ) from None
 
 
-def _cached_hub_pairs(name: str, configs: list[str]) -> "tuple[Dataset, str]":
+def _cached_hub_pairs(
+    name: str, configs: list[str], split: str, streaming: bool
+) -> "tuple[Rows, str]":
     """Load a hub set from the cache, which cannot list the pairs that it holds."""
     from datasets import load_dataset
 
     for config in sorted(configs):  # the hub's names have the languages in alphabetical order
         try:
-            return load_dataset(name, config, split="train"), f" of {config}"
+            splits = load_dataset(name, config)
         except ValueError:  # another pair of this set is cached
             continue
+        split = split if split in splits else "train"
+        rows = splits[split]
+        return rows.to_iterable_dataset() if streaming else rows, _note(config, split)
     raise ConnectionError
+
+
+def _note(config: str, split: str) -> str:
+    return f" of {config}" + (f", its {split} split" if split != "train" else "")
 
 
 def _hub_answers() -> bool:

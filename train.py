@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -175,44 +175,75 @@ def sample_attention(model: Transformer, run: Run, predicted: list[str]) -> "Fig
     )
 
 
-def batches_of(config: Config, pairs: BilingualDataset, epoch: int) -> list[np.ndarray]:
-    """Return the pairs of each batch of an epoch: a function of (seed, epoch)."""
+def batches_of(
+    config: Config, pairs: BilingualDataset, epoch: int, pool: int = 0
+) -> list[np.ndarray]:
+    """Return the pairs of each batch of an epoch: a function of (seed, epoch) and its pool."""
     lens = (pairs.src_lens, pairs.tgt_lens)
-    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch))
+    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
 
 
-def train_epoch(run: Run, interrupt: Interrupt) -> None:
-    """Train to the end of the epoch, or until patience is lost; save and validate on the way.
+def enter_pool(run: Run) -> None:
+    """Have the pairs that the run has come to: of a stream, the main process reads them for all.
 
-    The batches are dealt to the processes one by one, each update taking `accumulate` for each.
+    Where they cannot be read, what was trained is saved first.
     """
-    config, progress, epoch = run.config, run.progress, run.progress.epoch
-    batches = batches_of(config, run.data.train, epoch)
+    data, position = run.data, run.progress.position
+    if position == data.position:
+        return
+
+    def read() -> tuple[tuple[BilingualDataset, str] | None, Exception | None]:
+        try:
+            return data.stream.read(position), None
+        except (ValueError, OSError) as error:
+            return None, error
+
+    pool, error = processes.from_main(read)
+    if error is not None:
+        settle_updates(run)
+        run.save(run.path())
+        print(f"saved {run.path()}")
+        raise error
+    train, next_position = pool
+    run.data = replace(data, train=train, position=position, next_position=next_position)
+
+
+def train_pool(run: Run, interrupt: Interrupt) -> None:
+    """Train to the end of the pool, or until patience is lost; save and validate on the way.
+
+    The pool is all of the epoch, but of a stream. The batches are dealt to the processes one by
+    one, each update taking `accumulate` for each.
+    """
+    config, progress = run.config, run.progress
+    enter_pool(run)
+    epoch, pool = progress.epoch, progress.pool
+    batches = batches_of(config, run.data.train, epoch, pool)
+    done, end = progress.batch - progress.pool_start, progress.pool_start + len(batches)
     loader = DataLoader(
         run.data.train,
-        batch_sampler=batches[progress.batch + processes.rank() :: processes.count()],
+        batch_sampler=batches[done + processes.rank() :: processes.count()],
         collate_fn=run.data.train.collate,
         pin_memory=run.device.type == "cuda",
     )
     remaining = iter(loader)
     of_update = config.accumulate * processes.count()
     bar = tqdm(
-        desc=f"epoch {epoch:02d}",
+        desc=f"epoch {epoch:02d}" + (f", pool {pool}" if config.streaming else ""),
         unit="update",
-        initial=progress.batch // of_update,
+        initial=done // of_update,
         total=math.ceil(len(batches) / of_update),
     )
     started, tokens = time.perf_counter(), 0  # of the training since the last point
     run.model.train()
     with bar:
-        while progress.epoch == epoch:
+        while (progress.epoch, progress.pool) == (epoch, pool):
             group = [
                 batch.to(run.device) for batch in itertools.islice(remaining, config.accumulate)
             ]
             tokens += train_update(run, group)
-            progress.batch += of_update
-            if progress.batch >= len(batches):
-                progress.epoch, progress.batch = epoch + 1, 0
+            progress.batch = min(progress.batch + of_update, end)
+            if progress.batch == end:
+                progress.end_pool(run.data.next_position)
             bar.update()
             step = progress.global_step
             due = progress.validation_is_due(config)
@@ -298,6 +329,8 @@ def start_run(config: Config) -> Run:
         model.to(device)
     of_update = config.accumulate * processes.count()
     first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
+    if config.streaming:
+        first_epoch = math.inf
     run = Run(
         config=config,
         model=model,
@@ -316,9 +349,11 @@ def start_run(config: Config) -> Run:
         model.vectors = torch.compile(model.vectors, dynamic=True)
     if state is not None:
         run.restore(path, state)
-        batches = len(batches_of(config, data.train, run.progress.epoch))
-        if run.progress.batch >= batches:
-            raise ValueError(f"{path} is after batch {run.progress.batch} of an epoch of {batches}")
+        progress = run.progress
+        batches = len(batches_of(config, data.train, progress.epoch, progress.pool))
+        done = progress.batch - progress.pool_start
+        if not 0 <= done < batches:
+            raise ValueError(f"{path} is after batch {done} of {batches}")
     if config.shard:
         shard(model, run.optimizer, device)
     if not is_log_dir(log_dir, config.experiment_name):
@@ -416,7 +451,7 @@ def fit(run: Run, interrupt: Interrupt) -> None:
                 "learning rate never gets to its peak; a lower --warmup or --batch_tokens helps"
             )
     while not progress.is_finished(config):
-        train_epoch(run, interrupt)
+        train_pool(run, interrupt)
     run.curves.close()
     if progress.history:
         best = progress.history[progress.best(config.monitor)]

@@ -19,7 +19,7 @@ from validation import target_loss
 LOGITS_AT_ONCE = 512
 
 
-def learning_rate(step: int, config: Config, total_updates: int) -> float:
+def learning_rate(step: int, config: Config, total_updates: float) -> float:
     """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`).
 
     After warm-up it falls with the root of the step, as in the paper, or in a straight line to

@@ -73,6 +73,13 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"seed": 2**63}, ["seed"]),
         ({"tokenizer_file": "a{0}{1}.json"}, ["a{0}{1}.json"]),
         ({"tokenizer_file": "tokenizer.json"}, ["tokenizer_file ('tokenizer.json')", "{0}"]),
+        ({"streaming": True}, ["streaming", "--validsource"]),
+        ({"streaming": True, "validsource": "v", "datasource": "a,b"}, ["streaming", "(a,b)"]),
+        (
+            {"streaming": True, "validsource": "v", "schedule": "linear"},
+            ["streaming", "schedule (linear)", "inverse_sqrt"],
+        ),
+        ({"pool_size": 0}, ["pool_size (0)", "1"]),
     ],
 )
 def test_a_bad_value_is_refused_with_the_values_in_conflict(values, words):

@@ -18,7 +18,7 @@ import corpus
 import phrasebook
 import run_data
 from config import get_weights_folder
-from corpus import cap_pairs, load_pairs, split_pairs
+from corpus import cap_pairs, fingerprint, load_pairs, split_pairs
 from dataset import form_batches
 from run_data import get_ds, tokenizer_paths
 
@@ -116,6 +116,14 @@ def test_a_missing_side_in_json_is_an_empty_side(tmp_path, capsys):
     path.write_text("".join(json.dumps({"translation": row}) + "\n" for row in rows), "utf-8")
     assert texts(load_pairs(str(path), "en", "it")) == [("a", "x")]
     assert "2 with an empty side dropped" in capsys.readouterr().out
+
+
+def test_the_fingerprint_follows_the_texts(tmp_path):
+    one, again, other = (
+        fingerprint(load_pairs(write_text_pair(tmp_path, pairs, name), "en", "it"))
+        for name, pairs in (("a", PAIRS), ("b", PAIRS), ("c", [*PAIRS[:-1], ('"Yes"', "Sì")]))
+    )
+    assert one == again != other
 
 
 def test_the_count_of_dropped_pairs_is_told_again_from_the_cache(tmp_path, capsys):
@@ -321,6 +329,28 @@ def test_without_hub_and_cache_the_ways_on_are_told(name):
 # --- A set laid out like the hub's ---
 
 
+def test_the_splits_of_a_hub_set_are_validated_and_tested_on(tmp_path, capsys):
+    from datasets import Dataset
+
+    for split, word in (("train", "one"), ("validation", "two"), ("test", "three")):
+        rows = [{"translation": {"en": f"{word} {i}", "it": "uno"}} for i in range(3)]
+        Dataset.from_list(rows).to_parquet(str(tmp_path / "set" / f"{split}-0-of-1.parquet"))
+    source = str(tmp_path / "set")
+    config = small_config(source, validsource=source, testsource=source)
+    data = get_ds(config, None, tokenizer_paths(config))
+    words = [each.texts("src_text")[0][:3] for each in (data.train, data.valid, data.test)]
+    assert words == ["one", "two", "thr"]
+    assert "of default, its validation split, en -> it" in capsys.readouterr().out
+    for split in ("validation", "test"):
+        (tmp_path / "set" / f"{split}-0-of-1.parquet").unlink()
+    assert texts(load_pairs(source, "en", "it", "test"))[0][0] == "one 0"
+
+
+def test_the_phrasebook_has_nothing_to_test_on():
+    with pytest.raises(ValueError, match="no test pairs, but train, validation"):
+        load_pairs("phrasebook", "en", "it", "test")
+
+
 def test_a_hub_set_serves_both_directions_of_its_pair(shared_data, capsys):
     folder = str(shared_data / "hub_layout")
     forward = load_pairs(folder, "en", "de")
@@ -457,7 +487,7 @@ def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_pa
     held_out = data.valid.texts("src_text")
     assert len(held_out) == len(set(held_out)) == 6 and not set(held_out) & set(counts)
     other = get_ds(small_config(f"{first},{second}:2", seq_len=30), None, tokenizer_paths(config))
-    assert other.train.fingerprint != data.train.fingerprint
+    assert other.fingerprint != data.fingerprint
     batches = form_batches(data.train.src_lens, data.train.tgt_lens, 60, seed=(0, 0))
     assert len(np.concatenate(batches)) == len(data.train) == sum(counts.values())
 

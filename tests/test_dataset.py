@@ -109,11 +109,6 @@ def test_control_tokens_in_the_corpus_do_not_become_ids():
     assert [item["src"].count(i) for i in (src.sos_id, src.eos_id, src.pad_id)] == [1, 1, 0]
 
 
-def test_the_fingerprint_follows_the_texts():
-    same = [make_dataset().fingerprint for _ in range(2)]
-    assert same[0] == same[1] != make_dataset([*PAIRS[:-1], ("two", "due")]).fingerprint
-
-
 @pytest.mark.parametrize("seed", [None, (3, 1)])
 @pytest.mark.parametrize("batch_size", [None, 7])
 def test_every_pair_is_in_one_batch_within_the_budget(seed, batch_size):

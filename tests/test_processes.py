@@ -83,6 +83,21 @@ def test_one_two_and_four_processes_train_alike(tmp_path):
         assert len(lines) == 4  # of three epochs, with the signature once
 
 
+def test_two_processes_share_a_stream_that_one_of_them_reads(tmp_path):
+    """One or two pools of an epoch end with fewer batches than processes."""
+    settings = {
+        "datasource": write_number_pairs(tmp_path, count=250), "streaming": True, "pool_size": 100,
+        "validsource": write_number_pairs(tmp_path, "valid", count=40, seed=1), "num_epochs": 2,
+    }  # fmt: skip
+    one, other = tmp_path / "one", tmp_path / "two"
+    train(0, one, **settings, accumulate=2)
+    out, _ = train(2, other, **settings)
+    assert out.count("pairs 201 to 250") == 2  # once an epoch, by one process
+    losses = [read_curves(folder / "runs" / "tmodel")["train/loss"][1] for folder in (one, other)]
+    assert len(losses[0]) == 12
+    np.testing.assert_allclose(losses[1], losses[0], atol=1e-5)
+
+
 def test_sharded_weights_train_as_whole_ones_and_any_run_goes_on_from_their_checkpoint(tmp_path):
     """With dropout, tied weights, and fewer batches than processes at the end of an epoch."""
     source = write_number_pairs(tmp_path, count=900)

@@ -646,7 +646,7 @@ def test_a_refused_checkpoint_leaves_no_folder_of_curves(tmp_path):
     train_model(config)
     path = get_weights_file_path(config, 0)
     checkpoint.save(path, {**checkpoint.load(path), "batch": 10**6})
-    with pytest.raises(ValueError, match="is after batch 1000000 of an epoch of"):
+    with pytest.raises(ValueError, match="is after batch 1000000 of "):
         train_model(replace(config, num_epochs=3, experiment_name="runs/other"))
     assert not Path("runs/other").exists()
 
