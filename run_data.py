@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from config import Config, get_weights_folder
 from corpus import (
     cap_pairs,
@@ -16,7 +18,7 @@ from corpus import (
     split_pairs,
     without_weights,
 )
-from dataset import BilingualDataset
+from dataset import BilingualDataset, form_batches
 from sources import checked_cache
 from streaming import Stream, first_pairs
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
@@ -110,6 +112,14 @@ def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
     else:
         train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
     return train_pairs, without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
+
+
+def batches_of(
+    config: Config, pairs: BilingualDataset, epoch: int, pool: int = 0
+) -> list[np.ndarray]:
+    """Return the pairs of each batch of an epoch: a function of (seed, epoch) and its pool."""
+    lens = (pairs.src_lens, pairs.tgt_lens)
+    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
 
 
 def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:

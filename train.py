@@ -9,66 +9,30 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
 import tyro
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 import checkpoint
 import processes
-from attention import cross_attention, draw, tokens_of
-from config import (
-    PRESETS,
-    Config,
-    check_same_run,
-    config_from_dict,
-    get_config,
-    get_weights_file_path,
-    get_weights_folder,
-    latest_weights_file_path,
-)
-from curves import Curves, is_log_dir, new_log_dir
-from dataset import BilingualDataset, form_batches
-from device import get_device, get_precision, is_out_of_memory, keep_freed_memory
+from config import PRESETS, Config, get_config, get_weights_file_path, latest_weights_file_path
+from curves import Curves
+from dataset import BilingualDataset
+from device import is_out_of_memory
 from interrupt import Interrupt, Interrupted
-from model import Transformer, build_transformer
-from run import (
-    Progress,
-    Run,
-    delete_leftovers,
-    load_checkpoint,
-    only_run,
-    read_attempt,
-    set_newer_aside,
-    write_attempt,
-)
-from run_data import RunData, get_ds, tokenizer_paths, tokenizers_to_build
-from sharding import local_size, shard, whole_weights
-from tokenizer import tokenizer_from_json
+from model import Transformer
+from run import Progress, Run, delete_leftovers, only_run, set_newer_aside
+from run_data import batches_of
+from samples import sample_attention, sample_translations
+from sharding import whole_weights
+from start import get_model, start_run
 from update import learning_rate, settle_updates, train_update
-from validation import evaluating, run_validation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SAMPLES = 5  # sentences whose translations are shown at each validation
-
-
-# --- What the run is made of ---
-
-
-def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Transformer:
-    """Return a new model, its weights drawn by the config's seed."""
-    torch.manual_seed(config.seed)
-    return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
+from validation import run_validation
 
 
 def get_whole_model(run: Run) -> Transformer:
@@ -80,9 +44,6 @@ def get_whole_model(run: Run) -> Transformer:
     model = get_model(run.config, *(tokenizer.size for tokenizer in tokenizers)).to(run.device)
     model.load_state_dict(weights)
     return model
-
-
-# --- The run ---
 
 
 def log_window(run: Run, tokens_per_second: float) -> str:
@@ -146,41 +107,6 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     if progress.best(config.monitor) == len(progress.history) - 1:
         run.save(get_weights_file_path(config, "best"))
     run.save(run.path())
-
-
-def sample_indices(dataset: BilingualDataset) -> list[int]:
-    return np.unique(np.linspace(0, len(dataset) - 1, SAMPLES, dtype=int)).tolist()
-
-
-def sample_translations(dataset: BilingualDataset, predicted: list[str]) -> list[list[str]]:
-    """Return source, target and prediction of a few items, always the same ones."""
-    chosen = sample_indices(dataset)
-    columns = (dataset.texts("src_text"), dataset.texts("tgt_text"), predicted)
-    return [[column[i] for column in columns] for i in chosen]
-
-
-def sample_attention(model: Transformer, run: Run, predicted: list[str]) -> "Figure":
-    """Return a picture of the last layer's cross-attention for the longest sample's prediction."""
-    data = run.data.valid
-    longest = max(sample_indices(data), key=lambda i: data.src_lens[i])
-    item = data[longest]
-    batch = data.collate([item]).to(run.device)
-    ids = data.tokenizer_tgt.encode(predicted[longest])
-    tgt = batch.tgt_in.new_tensor([[data.tokenizer_tgt.sos_id, *ids]])[:, : run.config.seq_len]
-    with evaluating(model):
-        weights = cross_attention(model, batch.src, batch.src_mask, tgt)[-1, 0]
-    tgt_tokens = tokens_of(data.tokenizer_tgt, [*ids, data.tokenizer_tgt.eos_id])[: tgt.size(1)]
-    return draw(
-        weights.mean(dim=0, keepdim=True), tokens_of(data.tokenizer_src, item["src"]), tgt_tokens
-    )
-
-
-def batches_of(
-    config: Config, pairs: BilingualDataset, epoch: int, pool: int = 0
-) -> list[np.ndarray]:
-    """Return the pairs of each batch of an epoch: a function of (seed, epoch) and its pool."""
-    lens = (pairs.src_lens, pairs.tgt_lens)
-    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
 
 
 def enter_pool(run: Run) -> None:
@@ -267,119 +193,6 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
                 started += time.perf_counter() - paused
                 if progress.is_finished(config):
                     break
-
-
-def load_data(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
-    """Return the pairs of a run, encoded once on each machine by the main process's tokenizers.
-
-    The others find the main one's work in the cache of their machine, or do it again there.
-    """
-    data = get_ds(config, state, new_tokenizers) if processes.is_main() else None
-    texts = processes.from_main(
-        lambda: [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
-    )
-
-    def load_again() -> RunData:
-        src, tgt = (tokenizer_from_json(text, "the main process's tokenizer") for text in texts)
-        return get_ds(config, state, tokenizers=(src, tgt))
-
-    return processes.first_on_each_machine(lambda: data or load_again())
-
-
-def start_run(config: Config) -> Run:
-    """Build a run, or bring it back from the checkpoint that `preload` names.
-
-    What a user can get wrong is found here, before anything is written.
-    """
-    if ":" in config.device and processes.count() > 1:
-        raise ValueError(
-            f"device ({config.device}) is one, torchrun started {processes.count()} processes: "
-            "--device cuda gives each its own"
-        )
-    if config.shard and processes.count() == 1:
-        raise ValueError(
-            "shard shares weights out among processes, and here is one: torchrun --standalone "
-            "--nproc_per_node=2 train.py ... --shard"
-        )
-    device = get_device(config.device)
-    precision = get_precision(config.precision, device)
-    if device.type == "cpu":
-        keep_freed_memory()
-    path, state = processes.from_main(lambda: load_checkpoint(config) or (None, None))
-    if state is None:
-        attempt = processes.from_main(lambda: read_attempt(config))
-        new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
-        log_dir = attempt["log_dir"]
-        data = load_data(config, None, new_tokenizers)
-    else:
-        saved = config_from_dict(state["config"])
-        try:
-            changes = check_same_run(saved, config, in_epoch=state["batch"] > 0)
-        except ValueError as error:
-            raise ValueError(f"{path} does not fit: {error}") from None
-        same_folder = path.parent == get_weights_folder(config)
-        same_curves = same_folder and saved.experiment_name == config.experiment_name
-        log_dir = state["log_dir"] if same_curves else ""
-        data = load_data(config, state)
-        print(*changes, sep="\n", end="\n" if changes else "")
-
-    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
-    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
-    if not config.shard:  # else it may be too large for the device
-        model.to(device)
-    of_update = config.accumulate * processes.count()
-    first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
-    if config.streaming:
-        first_epoch = math.inf
-    run = Run(
-        config=config,
-        model=model,
-        optimizer=torch.optim.Adam(
-            model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
-        ),
-        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
-        data=data,
-        device=device,
-        precision=precision,
-        progress=Progress(),
-        log_dir=log_dir,
-        total_updates=first_epoch * config.num_epochs,
-    )
-    if config.compile:
-        model.vectors = torch.compile(model.vectors, dynamic=True)
-    if state is not None:
-        run.restore(path, state)
-        progress = run.progress
-        batches = len(batches_of(config, data.train, progress.epoch, progress.pool))
-        done = progress.batch - progress.pool_start
-        if not 0 <= done < batches:
-            raise ValueError(f"{path} is after batch {done} of {batches}")
-    if config.shard:
-        shard(model, run.optimizer, device)
-    if not is_log_dir(log_dir, config.experiment_name):
-        run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
-    parameters = sum(p.numel() for p in model.parameters())
-    share = f" ({local_size(model):,} in each process)" if config.shard else ""
-    print(
-        f"{parameters:,} parameters{share}, {device}, {str(precision).removeprefix('torch.')}; "
-        f"weights in {get_weights_folder(config)}, curves in {run.log_dir}"
-    )
-    if state is not None:
-        print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
-        if state["processes"] != processes.count():
-            print(
-                f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
-                f"update takes {of_update} batches; no pair is left out or taken twice"
-            )
-    elif processes.is_main():
-        write_attempt(config, run.log_dir, new_tokenizers)
-        for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
-            if path in new_tokenizers:
-                if path.exists() and path.name not in attempt["tokenizers"]:
-                    path.rename(path.with_name(f"{path.name}.old"))
-                text = tokenizer.to_json().encode()
-                checkpoint.write_file(path, lambda file, text=text: file.write(text))
-    return run
 
 
 def train_model(config: Config) -> None:

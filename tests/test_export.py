@@ -14,7 +14,7 @@ from config import get_weights_file_path
 from dataset import padding_mask
 from export import Options, export
 from model import build_transformer
-from train import start_run
+from start import start_run
 from trained import load_trained
 from translate import load_translator
 from translator import Options as TranslateOptions

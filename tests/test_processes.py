@@ -19,7 +19,8 @@ import processes
 import train as train_room
 from curves import read_curves
 from interrupt import Interrupt, Interrupted
-from train import start_run
+from run_data import batches_of
+from start import start_run
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed"
@@ -106,7 +107,7 @@ def test_sharded_weights_train_as_whole_ones_and_any_run_goes_on_from_their_chec
         "tie_embeddings": "all", "val_size": 5, "num_epochs": 7,
     }  # fmt: skip
     pairs = start_run(small_config(source, **settings)).data.train
-    counts = [len(train_room.batches_of(small_config(source), pairs, epoch)) for epoch in range(7)]
+    counts = [len(batches_of(small_config(source), pairs, epoch)) for epoch in range(7)]
     assert {count % 4 for count in counts} & {1, 2}
     losses, states = {}, {}
     for name, flag in (("whole", {}), ("sharded", {"shard": True})):

@@ -17,8 +17,9 @@ import train
 from config import get_weights_file_path
 from corpus import load_pairs
 from run_data import get_ds, tokenizer_paths
+from start import start_run
 from streaming import read_pools
-from train import start_run, train_model
+from train import train_model
 
 
 def stream_config(folder, source=None, **changes):

@@ -30,9 +30,10 @@ from config import (
     get_weights_file_path,
     get_weights_folder,
 )
-from run import delete_leftovers, only_run
+from run import delete_leftovers, load_checkpoint, only_run
+from start import start_run
 from tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
-from train import start_run, train_model
+from train import train_model
 from update import accumulate_gradient, settle_updates, train_update
 
 
@@ -219,7 +220,7 @@ def test_the_newest_whole_checkpoint_is_found_behind_damaged_ones(tmp_path, how,
             path.mkdir()
         else:
             path.write_bytes({"cut": whole[:-100], "empty": b"", "text": b"hello\n"}[how])
-    found = train.load_checkpoint(config)
+    found = load_checkpoint(config)
     assert found[0].name == "tmodel_00.pt"
     out = capsys.readouterr().out
     assert out.count("damaged or not a checkpoint") == 2 and "tmodel_02.pt" in out

@@ -32,8 +32,10 @@ from dataset import Batch
 from device import get_device, get_precision
 from interrupt import Interrupt, Interrupted
 from run import Progress, set_newer_aside
+from run_data import batches_of
+from start import get_model, start_run
 from tokenizer import build_tokenizer, tokenizer_from_json
-from train import batches_of, log_window, start_run, train_model
+from train import log_window, train_model
 from update import (
     accumulate_gradient,
     learning_rate,
@@ -166,7 +168,7 @@ def test_source_and_target_may_number_their_special_tokens_apart(tmp_path):
     losses = []
     for ds in (plain, swapped):
         torch.manual_seed(0)
-        model = train.get_model(small_config("x"), ds.tokenizer_src.size, ds.tokenizer_tgt.size)
+        model = get_model(small_config("x"), ds.tokenizer_src.size, ds.tokenizer_tgt.size)
         with torch.no_grad(), evaluating(model):
             if ds is swapped:  # the same words, under the other numbers
                 rows = [1, 0, *range(2, ds.tokenizer_tgt.size)]

@@ -1,0 +1,153 @@
+"""The beginning of a run: a new one, or one brought back from its checkpoint."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+import checkpoint
+import processes
+from config import Config, check_same_run, config_from_dict, get_weights_folder
+from curves import is_log_dir, new_log_dir
+from device import get_device, get_precision, keep_freed_memory
+from model import Transformer, build_transformer
+from run import Progress, Run, load_checkpoint, read_attempt, write_attempt
+from run_data import RunData, batches_of, get_ds, tokenizer_paths, tokenizers_to_build
+from sharding import local_size, shard
+from tokenizer import tokenizer_from_json
+
+
+def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Transformer:
+    """Return a new model, its weights drawn by the config's seed."""
+    torch.manual_seed(config.seed)
+    return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
+
+
+def load_data(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
+    """Return the pairs of a run, encoded once on each machine by the main process's tokenizers.
+
+    The others find the main one's work in the cache of their machine, or do it again there.
+    """
+    data = get_ds(config, state, new_tokenizers) if processes.is_main() else None
+    texts = processes.from_main(
+        lambda: [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
+    )
+
+    def load_again() -> RunData:
+        src, tgt = (tokenizer_from_json(text, "the main process's tokenizer") for text in texts)
+        return get_ds(config, state, tokenizers=(src, tgt))
+
+    return processes.first_on_each_machine(lambda: data or load_again())
+
+
+def check_processes(config: Config) -> None:
+    """Raise ValueError where a config does not go with the number of processes."""
+    if ":" in config.device and processes.count() > 1:
+        raise ValueError(
+            f"device ({config.device}) is one, torchrun started {processes.count()} processes: "
+            "--device cuda gives each its own"
+        )
+    if config.shard and processes.count() == 1:
+        raise ValueError(
+            "shard shares weights out among processes, and here is one: torchrun --standalone "
+            "--nproc_per_node=2 train.py ... --shard"
+        )
+
+
+def check_position(run: Run, path: Path) -> None:
+    """Raise ValueError where a checkpoint is after more batches than there are."""
+    progress = run.progress
+    batches = len(batches_of(run.config, run.data.train, progress.epoch, progress.pool))
+    done = progress.batch - progress.pool_start
+    if not 0 <= done < batches:
+        raise ValueError(f"{path} is after batch {done} of {batches}")
+
+
+def write_tokenizers(config: Config, data: RunData, new: list[Path], made_by_us: list[str]) -> None:
+    """Write the new ones of a run's tokenizers; a user's file in their place is renamed."""
+    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
+    for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
+        if path in new:
+            if path.exists() and path.name not in made_by_us:
+                path.rename(path.with_name(f"{path.name}.old"))
+            text = tokenizer.to_json().encode()
+            checkpoint.write_file(path, lambda file, text=text: file.write(text))
+
+
+def start_run(config: Config) -> Run:
+    """Build a run, or bring it back from the checkpoint that `preload` names.
+
+    What a user can get wrong is found here, before anything is written.
+    """
+    check_processes(config)
+    device = get_device(config.device)
+    precision = get_precision(config.precision, device)
+    if device.type == "cpu":
+        keep_freed_memory()
+    path, state = processes.from_main(lambda: load_checkpoint(config) or (None, None))
+    if state is None:
+        attempt = processes.from_main(lambda: read_attempt(config))
+        new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
+        log_dir = attempt["log_dir"]
+        data = load_data(config, None, new_tokenizers)
+    else:
+        saved = config_from_dict(state["config"])
+        try:
+            changes = check_same_run(saved, config, in_epoch=state["batch"] > 0)
+        except ValueError as error:
+            raise ValueError(f"{path} does not fit: {error}") from None
+        same_folder = path.parent == get_weights_folder(config)
+        same_curves = same_folder and saved.experiment_name == config.experiment_name
+        log_dir = state["log_dir"] if same_curves else ""
+        data = load_data(config, state)
+        print(*changes, sep="\n", end="\n" if changes else "")
+
+    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
+    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
+    if not config.shard:  # else it may be too large for the device
+        model.to(device)
+    of_update = config.accumulate * processes.count()
+    first_epoch = math.inf  # nobody knows how long a stream is
+    if not config.streaming:
+        first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
+    run = Run(
+        config=config,
+        model=model,
+        optimizer=torch.optim.Adam(
+            model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
+        ),
+        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
+        data=data,
+        device=device,
+        precision=precision,
+        progress=Progress(),
+        log_dir=log_dir,
+        total_updates=first_epoch * config.num_epochs,
+    )
+    if config.compile:
+        model.vectors = torch.compile(model.vectors, dynamic=True)
+    if state is not None:
+        run.restore(path, state)
+        check_position(run, path)
+    if config.shard:
+        shard(model, run.optimizer, device)
+    if not is_log_dir(log_dir, config.experiment_name):
+        run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
+    parameters = sum(p.numel() for p in model.parameters())
+    share = f" ({local_size(model):,} in each process)" if config.shard else ""
+    print(
+        f"{parameters:,} parameters{share}, {device}, {str(precision).removeprefix('torch.')}; "
+        f"weights in {get_weights_folder(config)}, curves in {run.log_dir}"
+    )
+    if state is not None:
+        print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
+        if state["processes"] != processes.count():
+            print(
+                f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
+                f"update takes {of_update} batches; no pair is left out or taken twice"
+            )
+    elif processes.is_main():
+        write_attempt(config, run.log_dir, new_tokenizers)
+        write_tokenizers(config, data, new_tokenizers, made_by_us=attempt["tokenizers"])
+    return run
