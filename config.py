@@ -134,7 +134,10 @@ class Config:
 
     def _check_streaming(self) -> None:
         if "," in self.datasource:
-            raise ValueError(f"streaming reads one source, datasource ({self.datasource}) is more")
+            raise ValueError(
+                f"streaming reads one source, and datasource ({self.datasource}) has several: name "
+                "one, or leave --streaming out"
+            )
         if self.validsource is None and self.datasource != "phrasebook":
             raise ValueError(
                 "streaming cannot hold pairs out: name those to validate on, by --validsource"

@@ -35,12 +35,17 @@ def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train")
     """
     from datasets import concatenate_datasets
 
-    parts = [re.fullmatch(r"(.*?)(?::(\d+))?", part).groups() for part in sources.split(",")]
+    # What follows a colon is a weight, but for C:\\data.
+    parts = [re.fullmatch(r"(.*?)(?::([^:/\\]*))?", part).groups() for part in sources.split(",")]
     if not all(name for name, _ in parts):
         raise ValueError(f"datasource ({sources}) has an empty name between its commas")
-    weights = [int(weight or 1) for _, weight in parts]
-    if not all(1 <= weight <= 100 for weight in weights):
-        raise ValueError(f"datasource ({sources}): weights must be 1 to 100")
+    for _, weight in parts:
+        if weight is not None and not re.fullmatch(r"0*([1-9]\d?|100)", weight, re.ASCII):
+            raise ValueError(
+                f"datasource ({sources}): the weight after the colon must be a whole number, 1 to "
+                f"100, not {weight!r}"
+            )
+    weights = [1 if weight is None else int(weight) for _, weight in parts]
     loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in parts]
     if weights == [1]:
         return loaded[0]
@@ -173,7 +178,10 @@ def _column(batch: dict[str, list], name: str, lang: str) -> list:
             if not isinstance(row, (dict, type(None))):
                 raise ValueError(f"translation must hold a text a language, not {str(row)[:80]!r}")
         return [(row or {}).get(lang) for row in batch["translation"]]
-    raise ValueError(f"no column translation or {lang}; the columns are {', '.join(batch)}")
+    raise ValueError(
+        f"no column translation or {lang}; the columns are {', '.join(batch)} (of .csv and .tsv, "
+        "what the first line says)"
+    )
 
 
 def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":

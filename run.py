@@ -249,6 +249,12 @@ def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
         path = Path(config.preload)
     if path.is_dir():
         raise ValueError(f"preload names the folder {path}; it takes a checkpoint file in it")
+    if not path.exists():
+        there = [each.name for each in (*weights_file_paths(config), best) if each.exists()]
+        raise FileNotFoundError(
+            f"there is no checkpoint {path}; {get_weights_folder(config)} holds "
+            f"{', '.join(there) or 'none'}"
+        )
     return path, checkpoint.load(path)
 
 

@@ -57,10 +57,13 @@ def get_ds(
     ValueError if the pairs are not those of the checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
-    train_pairs, valid_pairs = load_train_and_valid(config)
     test_pairs = None
     if config.testsource:
         test_pairs = without_weights(load_pairs(config.testsource, *langs, "test"))
+    train_pairs, valid_pairs = load_train_and_valid(config)
+    hashes = f"{fingerprint(train_pairs)}-{fingerprint(valid_pairs)}"
+    if state is not None:
+        check_same_pairs(state, config, hashes)
 
     if tokenizers is None and state is None:
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
@@ -76,41 +79,34 @@ def get_ds(
         train = BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training")
     valid = BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation")
     print(
-        f"{len(train):,} pairs to train on{', to begin with' if next_position else ''}, "
+        f"{len(train):,} pairs to {'begin with' if next_position else 'train on'}, "
         f"{len(valid):,} to validate; vocabularies of {tokenizers[0].size:,} ({langs[0]}) and "
         f"{tokenizers[1].size:,} ({langs[1]})"
     )
-    data = RunData(
-        train,
-        valid,
-        test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test"),
-        f"{fingerprint(train_pairs)}-{fingerprint(valid_pairs)}",
-        stream,
-        position,
-        next_position,
-    )
-    if state is not None:
-        check_same_pairs(state, config, data)
-    return data
+    test = test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test")
+    return RunData(train, valid, test, hashes, stream, position, next_position)
 
 
 def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
     """Return the cleaned pairs to train on (of a stream the first pool), and to validate on."""
     langs = (config.lang_src, config.lang_tgt)
+    valid_pairs = None
+    if config.validsource or config.datasource == "phrasebook":
+        # Before what may take long, to notice that it is not there.
+        valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
     if config.streaming:
         train_pairs = first_pairs(config)
     else:
         train_pairs = load_pairs(config.datasource, *langs)
-    if config.validsource or config.datasource == "phrasebook":
-        valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
+    if valid_pairs is None:
+        train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
+    else:
         valid_sources = list(iterate(valid_pairs, "src_text"))
         known = set(valid_sources)
         trained_on = {text for text in iterate(train_pairs, "src_text") if text in known}
         shared = sum(text in trained_on for text in valid_sources)
         if shared:
             print(f"{shared:,} of the sources to validate on are trained on, too")
-    else:
-        train_pairs, valid_pairs = split_pairs(train_pairs, config.seed)
     return train_pairs, without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
 
 
@@ -134,10 +130,10 @@ def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
             )
 
 
-def check_same_pairs(state: dict, config: Config, data: RunData) -> None:
+def check_same_pairs(state: dict, config: Config, fingerprint: str) -> None:
     """Raise ValueError unless the run of a checkpoint trains and validates on these pairs."""
     saved = state["config"]
-    hashes = (state["data"].partition("-"), data.fingerprint.partition("-"))
+    hashes = (state["data"].partition("-"), fingerprint.partition("-"))
     for side, name, i in (("training", "datasource", 0), ("validation", "validsource", 2)):
         old, new = hashes[0][i], hashes[1][i]
         if old != new:

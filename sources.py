@@ -202,7 +202,10 @@ def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str, streaming
     try:
         return load_dataset(FILE_BUILDERS[suffix], **options)
     except Exception as error:  # the builders raise whatever their parsers raise
-        raise ValueError(f"{path} cannot be read: {last_line(error)}") from None
+        hint = ""
+        if suffix in (".csv", ".tsv"):
+            hint = f"; its first line must name the columns, {lang_src} and {lang_tgt} among them"
+        raise ValueError(f"{path} cannot be read: {last_line(error)}{hint}") from None
 
 
 def _yield_json_lines(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:

@@ -20,7 +20,14 @@ from tqdm import tqdm
 
 import checkpoint
 import processes
-from config import PRESETS, Config, get_config, get_weights_file_path, latest_weights_file_path
+from config import (
+    PRESETS,
+    Config,
+    get_config,
+    get_weights_file_path,
+    get_weights_folder,
+    latest_weights_file_path,
+)
 from curves import Curves
 from dataset import BilingualDataset
 from device import is_out_of_memory
@@ -268,10 +275,12 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     run.curves.close()
     if progress.history:
         best = progress.history[progress.best(config.monitor)]
+        folder = get_weights_folder(config)
+        weights = "" if folder.parent == Path() else f"--weights {folder} "
         print(
             f"done: the best is {get_weights_file_path(config, 'best')} of epoch "
             f"{best['epoch']:02d}, {config.monitor} {best[config.monitor]:.2f}; "
-            'python translate.py "a sentence" uses it'
+            f'python translate.py {weights}"a sentence" uses it'
         )
 
 

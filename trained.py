@@ -33,7 +33,12 @@ def load_trained(weights: str | None, average: int = 1) -> Trained:
     """
     place = Path(weights) if weights else None
     path = find_weights_file_path(place)
-    state = checkpoint.load(path)
+    try:
+        state = checkpoint.load(path)
+    except ValueError as error:
+        if path == place:
+            raise
+        raise ValueError(f"{error}; --weights takes any other file in {path.parent}") from None
     if average > 1:
         if path == place:
             raise ValueError(f"--average {average} takes a folder, not the checkpoint {path}")

@@ -88,7 +88,10 @@ class Options:
         if self.n_best > 1000:
             raise ValueError(f"n_best ({self.n_best}) must be at most 1000")
         if self.n_best > self.beam_size and not self.sample:
-            raise ValueError(f"n_best ({self.n_best}) must be at most beam_size ({self.beam_size})")
+            raise ValueError(
+                f"n_best ({self.n_best}) must be at most beam_size ({self.beam_size}): "
+                f"--beam_size {self.n_best}, or --sample"
+            )
         if self.bootstrap and self.reference is None:
             raise ValueError("--bootstrap needs --reference")
         if self.heads == "each" and self.attention is None:

@@ -470,9 +470,12 @@ def test_several_sources_are_one_corpus_with_weights(tmp_path, capsys):
     assert "first: 3 pairs, en -> it, 1 with an empty side dropped" in printed
     assert "second: 1 pairs" in printed
     assert texts(load_pairs(f"{first}:1", "en", "it")) == texts(load_pairs(first, "en", "it"))
-    for wrong in (f"{first}:0", f"{first},{second}:101", f"{first},,{second}", ","):
-        with pytest.raises(ValueError, match="datasource"):
+    for wrong in (f"{first},,{second}", ","):
+        with pytest.raises(ValueError, match="datasource .* has an empty name"):
             load_pairs(wrong, "en", "it")
+    for weight in ("0", "101", "1.5", "", "two"):
+        with pytest.raises(ValueError, match=f"a whole number, 1 to 100, not '{weight}'"):
+            load_pairs(f"{first},{second}:{weight}", "en", "it")
 
 
 def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_path):

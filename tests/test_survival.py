@@ -34,6 +34,7 @@ from run import delete_leftovers, load_checkpoint, only_run
 from start import start_run
 from tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
 from train import train_model
+from trained import load_trained
 from update import accumulate_gradient, settle_updates, train_update
 
 
@@ -237,6 +238,28 @@ def test_the_best_is_the_newest_whole_one_when_no_other_is(one_epoch, capsys):
         path.unlink()
     train_model(replace(one_epoch, num_epochs=2))
     assert "going on from train_weights/tmodel_best.pt" in capsys.readouterr().out
+
+
+def test_a_damaged_best_names_the_folder_whose_other_files_translate(one_epoch):
+    best = get_weights_file_path(one_epoch, "best")
+    best.write_bytes(best.read_bytes()[:1000])
+    for place in (None, best.parent):
+        with pytest.raises(
+            ValueError, match="best.pt is damaged .* --weights takes any other file"
+        ):
+            load_trained(place)
+    with pytest.raises(ValueError, match="best.pt is damaged") as caught:
+        load_trained(best)
+    assert "--weights" not in str(caught.value)
+    assert load_trained(best.with_name("tmodel_00.pt")).global_step > 0
+
+
+def test_a_checkpoint_that_is_not_there_lists_those_that_are(one_epoch):
+    for asked, name in (("07", "train_weights/tmodel_07.pt"), ("7x", "7x")):
+        with pytest.raises(FileNotFoundError, match=f"no checkpoint {name}; train_weights holds"):
+            start_run(replace(one_epoch, preload=asked))
+    with pytest.raises(FileNotFoundError, match="holds tmodel_00.pt, tmodel_best.pt"):
+        start_run(replace(one_epoch, preload="07"))
 
 
 def test_a_damaged_checkpoint_that_was_asked_for_is_an_error(one_epoch):

@@ -577,6 +577,16 @@ def test_without_its_best_a_run_is_tested_by_its_newest(tmp_path, capsys):
     assert "test of train_weights/tmodel_00.pt" in capsys.readouterr().out
 
 
+def test_the_last_line_of_a_training_has_the_command_that_translates_with_it(tmp_path, capsys):
+    source = write_number_pairs(tmp_path, count=60)
+    for folder, words in (
+        ("weights", 'python translate.py "a sentence" uses it'),
+        ("out/second", 'python translate.py --weights out/second "a sentence" uses it'),
+    ):
+        train_model(small_config(source, num_epochs=1, model_folder=folder))
+        assert words in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_a_resumed_run_has_its_tokenizers_from_the_checkpoint(two_epochs):
     files = [get_weights_folder(two_epochs) / f"tokenizer_{lang}.json" for lang in ("en", "it")]
     files[0].write_bytes(files[1].read_bytes())
@@ -988,7 +998,7 @@ def test_the_phrasebook_is_validated_on_its_own_pairs(monkeypatch):
     monkeypatch.setattr(run_data, "load_pairs", note)
     config = small_config("phrasebook")
     run_data.get_ds(config, None, run_data.tokenizer_paths(config))
-    assert asked == ["train", "validation"]
+    assert asked == ["validation", "train"]
 
 
 def test_a_shared_vocabulary_knows_both_languages(tmp_path):
