@@ -16,7 +16,8 @@ import sources
 import train
 from config import get_weights_file_path
 from corpus import load_pairs
-from run_data import get_ds, tokenizer_paths
+from dataset import form_batches
+from run_data import batches_of, get_ds, tokenizer_paths
 from start import start_run
 from streaming import read_pools
 from train import train_model
@@ -105,6 +106,38 @@ def test_no_more_is_read_than_is_at_hand(tmp_path, monkeypatch):
     data = get_ds(config, None, tokenizer_paths(config))  # two pools, after one for the tokenizers
     assert len(read) <= 2 * (10 + 10 + 20 + 3) + 2 * 40
     assert len(data.train) == 10
+
+
+def test_an_epoch_reads_each_line_once(tmp_path, monkeypatch):
+    read, read_lines = [], sources.read_lines
+
+    def note(path):
+        for line in read_lines(path):
+            read.append(path)
+            yield line
+
+    config = stream_config(tmp_path, pool_size=20)
+    data = get_ds(config, None, tokenizer_paths(config))
+    monkeypatch.setattr(sources, "read_lines", note)
+    train_pairs, position = data.stream.read("")
+    pairs = len(train_pairs)
+    while position:
+        train_pairs, position = data.stream.read(position)
+        pairs += len(train_pairs)
+    assert pairs == 350 and len(read) == 2 * 350
+
+
+def test_each_pool_has_an_order_of_its_own(tmp_path):
+    config = stream_config(tmp_path, streaming=False)
+    pairs = get_ds(config, None, tokenizer_paths(config)).train
+
+    def order(pool):
+        return [int(i) for batch in batches_of(config, pairs, 2, pool) for i in batch]
+
+    whole = form_batches(
+        pairs.src_lens, pairs.tgt_lens, config.batch_tokens, None, (config.seed, 2)
+    )
+    assert order(0) == [int(i) for batch in whole for i in batch] != order(1) != order(2)
 
 
 def test_a_source_with_nothing_to_train_on_is_refused(tmp_path):
@@ -248,6 +281,8 @@ def test_a_source_that_cannot_be_read_on_leaves_what_was_trained(tmp_path, monke
         train_model(config)
     (saved,) = Path("train_weights").glob("tmodel_0*.pt")
     assert f"saved {saved}" in capsys.readouterr().out
+    state = checkpoint.load(saved)
+    assert state["window"]["updates"] == state["global_step"] % config.log_every > 0
     path.write_text(whole, "utf-8")
     train_model(config)
     assert f"going on from {saved}" in capsys.readouterr().out
