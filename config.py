@@ -133,10 +133,10 @@ class Config:
             )
 
     def _check_streaming(self) -> None:
-        if "," in self.datasource:
+        if "," in self.datasource or re.search(r":\d+$", self.datasource):
             raise ValueError(
-                f"streaming reads one source, and datasource ({self.datasource}) has several: name "
-                "one, or leave --streaming out"
+                f"streaming reads one source, without a weight, not datasource ({self.datasource})"
+                ": name one, or leave --streaming out"
             )
         if self.validsource is None and self.datasource != "phrasebook":
             raise ValueError(
@@ -202,7 +202,7 @@ PRESETS: dict[str, dict[str, object]] = {
 FIXED_BY_CHECKPOINT = (
     "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
     "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
-    "monitor", "streaming", "pool_size",
+    "monitor", "streaming",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.
 FIXED_IN_EPOCH = ("batch_tokens", "batch_size", "accumulate")
@@ -232,6 +232,8 @@ def check_same_run(saved: Config, asked: Config, in_epoch: bool) -> list[str]:
     Raises ValueError that names the first field which the checkpoint fixes and both its values.
     """
     fixed = FIXED_BY_CHECKPOINT + (FIXED_IN_EPOCH if in_epoch else ())
+    if asked.streaming:
+        fixed += ("pool_size",)
     changes = []
     for name, old in asdict(saved).items():
         new = getattr(asked, name)

@@ -79,7 +79,7 @@ class BilingualDataset(torch.utils.data.Dataset):
         self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
         if not len(self.kept):
             raise NoPairFits(
-                f"every {name} pair is longer than seq_len ({seq_len}); "
+                f"all {len(longest):,} {name} pairs are longer than seq_len ({seq_len}); "
                 f"--seq_len {longest.max()} keeps them all"
             )
         if dropped:

@@ -44,6 +44,19 @@ class Interrupt:
         self.is_postponed = False
         self.check()
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside `postponed`, let a signal end the run here."""
+        self.check()
+        self.is_postponed = False
+        try:
+            yield
+        except Exception:
+            self.check()  # a library may have made another error of it
+            raise
+        finally:
+            self.is_postponed = True
+
     def check(self) -> None:
         if self.signum is not None:
             raise Interrupted(self.signum)

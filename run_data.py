@@ -37,7 +37,7 @@ class RunData:
     train: BilingualDataset  # of a stream, the pool that is trained on
     valid: BilingualDataset
     test: BilingualDataset | None
-    fingerprint: str  # a hash of all texts to train (of a stream, of its first) and to validate on
+    fingerprint: str  # a hash of all texts to train (of a stream, the first pool's) and to validate
     stream: Stream | None = None
     position: str = ""  # where in the stream `train` begins
     next_position: str = ""  # where the next pool does, "" when the epoch ends with this one
@@ -106,14 +106,15 @@ def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
         trained_on = {text for text in iterate(train_pairs, "src_text") if text in known}
         shared = sum(text in trained_on for text in valid_sources)
         if shared:
-            print(f"{shared:,} of the sources to validate on are trained on, too")
+            where = f"among the first {len(train_pairs):,} " if config.streaming else ""
+            print(f"{shared:,} of the sources to validate on are {where}trained on, too")
     return train_pairs, without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
 
 
 def batches_of(
     config: Config, pairs: BilingualDataset, epoch: int, pool: int = 0
 ) -> list[np.ndarray]:
-    """Return the pairs of each batch of an epoch: a function of (seed, epoch) and its pool."""
+    """Return the pairs of each batch of an epoch, or of its pool: by (seed, epoch, pool) alone."""
     lens = (pairs.src_lens, pairs.tgt_lens)
     return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
 

@@ -251,7 +251,7 @@ def _hub_pairs(
 ) -> "tuple[Rows, str]":
     """Load a hub set, or a folder laid out like one, under either order of the languages.
 
-    Where it has no such split, it is `train`.
+    A set without the split that is asked for gives its `train`.
     """
     from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
     from datasets.exceptions import DataFilesNotFoundError, DatasetNotFoundError
@@ -272,10 +272,11 @@ def _hub_pairs(
                 f"{name} has no pair {lang_src}-{lang_tgt} nor {lang_tgt}-{lang_src}; "
                 f"it has {', '.join(configs)}"
             )
+        asked = split
         if split != "train" and split not in get_dataset_split_names(name, config):
             split = "train"
         rows = load_dataset(name, config, split=split, streaming=streaming)
-        return rows, _note(config, split)
+        return rows, _note(config, split, asked)
     except DatasetNotFoundError:
         raise ValueError(
             f"{name} is neither a file, a folder nor a set on the hub; {WAYS_ON}"
@@ -311,14 +312,14 @@ def _cached_hub_pairs(
             splits = load_dataset(name, config)
         except ValueError:  # another pair of this set is cached
             continue
-        split = split if split in splits else "train"
-        rows = splits[split]
-        return rows.to_iterable_dataset() if streaming else rows, _note(config, split)
+        found = split if split in splits else "train"
+        rows = splits[found]
+        return rows.to_iterable_dataset() if streaming else rows, _note(config, found, split)
     raise ConnectionError
 
 
-def _note(config: str, split: str) -> str:
-    return f" of {config}" + (f", its {split} split" if split != "train" else "")
+def _note(config: str, split: str, asked: str) -> str:
+    return f" of {config}" + (f", its {split} split" if asked != "train" else "")
 
 
 def _hub_answers() -> bool:
@@ -353,6 +354,12 @@ def checked_cache() -> Iterator[None]:
             f"a file in the cache of the datasets library is damaged ({error}); delete "
             f"{config.HF_DATASETS_CACHE}, and it is made again"
         ) from None
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return what a library's error says, or the error inside it, without its line ends."""
+    cause = error.__cause__ or error
+    return " ".join(str(cause).split())[:400] or type(cause).__name__
 
 
 def last_line(error: BaseException) -> str:

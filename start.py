@@ -58,6 +58,9 @@ def check_processes(config: Config) -> None:
 def check_position(run: Run, path: Path) -> None:
     """Raise ValueError where a checkpoint is after more batches than there are."""
     progress = run.progress
+    is_inside = progress.pool > 0
+    if (is_inside, is_inside) != (bool(progress.position), progress.pool_start > 0):
+        raise ValueError(f"{path} is in pool {progress.pool}, which cannot be where it says")
     batches = len(batches_of(run.config, run.data.train, progress.epoch, progress.pool))
     done = progress.batch - progress.pool_start
     if not 0 <= done < batches:

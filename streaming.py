@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config import Config
-from corpus import clean_rows
+from corpus import clean_rows, fingerprint
 from dataset import BilingualDataset, NoPairFits
-from sources import find_rows, last_line
+from sources import find_rows, in_one_line
 from tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -17,42 +18,81 @@ if TYPE_CHECKING:
 class Stream:
     """The pairs of a run's `datasource`, encoded pool by pool.
 
-    A pool is `pool_size` pairs in the source's order, less those that cleaning drops. One is
-    trained on while the next is at hand already, and no more is in memory. A position is where a
-    pool begins, as text for a checkpoint: "" is the beginning of the source, and also its end.
+    A pool is `pool_size` pairs in the source's order, less those that cleaning drops. The next one
+    is encoded when one is asked for, and no more. A position is where a pool begins, as text for a
+    checkpoint: "" is the beginning of the source, and also its end.
     """
 
     def __init__(self, config: Config, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
         self.config, self.tokenizers = config, tokenizers
         self.position = ""  # of the pool that is at hand
-        self.ahead: tuple[BilingualDataset, str] | None = None  # that pool, and what comes after
+        self.ahead: Pool | None = None  # that pool
 
     def read(self, position: str) -> tuple[BilingualDataset, str]:
         """Return the pool at a position, and the position of the next.
 
-        Raises ValueError where the source has nothing to train on from there, and like
-        `read_pools`.
+        Raises ValueError where another pool is there, or none, and like `read_pools`.
         """
         if not position or position != self.position:
-            self.pools = read_pools(self.config, position)
-            self.ahead = self._next_pool()
-            if self.ahead is None:
-                where = f"after the {json.loads(position)[0]:,} first" if position else "at all"
-                raise ValueError(f"{self.config.datasource} has no pair to train on {where}")
-        pool, after = self.ahead
+            self._go_to(position)
+        pool = self.ahead
         self.ahead = self._next_pool()
-        self.position = after if self.ahead else ""
-        return pool, self.position
+        self.position = ""
+        if self.ahead is not None:
+            self.position = json.dumps([*pool.end, self.ahead.digest])
+        return pool.pairs, self.position
 
-    def _next_pool(self) -> tuple[BilingualDataset, str] | None:
-        for pairs, after, words in self.pools:
+    def _go_to(self, position: str) -> None:
+        source, start, digest = self.config.datasource, (0, {}), None
+        if position:
+            *start, digest = _parsed(position, source)
+        self.pools = read_pools(self.config, *start)
+        self.ahead = self._next_pool()
+        if self.ahead is None:
+            where = f"after the first {start[0]:,}" if position else "at all"
+            raise ValueError(f"{source} has no pair to train on {where}")
+        if digest not in (None, self.ahead.digest):
+            raise ValueError(
+                f"{source} does not go on after its first {start[0]:,} pairs as it did: they are "
+                "other pairs, or come from elsewhere (a cache, another kind of file); bring back "
+                "what was read before, or start anew with --model_folder NAME"
+            )
+
+    def _next_pool(self) -> "Pool | None":
+        for pairs, end, words in self.pools:
             print(words)
             try:
                 if len(pairs):
-                    return BilingualDataset(pairs, *self.tokenizers, self.config.seq_len), after
+                    encoded = BilingualDataset(pairs, *self.tokenizers, self.config.seq_len)
+                    return Pool(encoded, end, fingerprint(pairs))
             except NoPairFits as error:
                 print(error)
         return None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Encoded pairs, the place in the source where they end, and a hash of their texts."""
+
+    pairs: BilingualDataset
+    end: "Place"
+    digest: str
+
+
+# After so many rows, and what the library needs to go on from there.
+Place = tuple[int, dict]
+
+
+def _parsed(position: str, source: str) -> tuple[int, dict, str]:
+    try:
+        count, state, digest = json.loads(position)
+    except (ValueError, TypeError, RecursionError):
+        count = state = digest = None
+    if not (type(count) is int and 0 < count < 2**63):
+        count = None
+    if count is None or not (isinstance(state, dict) and isinstance(digest, str)):
+        raise ValueError(f"the checkpoint's position in {source} is damaged: {position[:80]!r}")
+    return count, state, digest
 
 
 def first_pairs(config: Config) -> "Dataset":
@@ -66,24 +106,25 @@ def first_pairs(config: Config) -> "Dataset":
     )
 
 
-def read_pools(config: Config, position: str = "") -> "Iterator[tuple[Dataset, str, str]]":
-    """Yield the cleaned pairs of pool after pool, the position after each, and what was read.
+def read_pools(
+    config: Config, count: int = 0, state: dict | None = None
+) -> "Iterator[tuple[Dataset, Place, str]]":
+    """Yield the cleaned pairs of pool after pool, the place after each, and in words what was read.
 
-    Raises ValueError, FileNotFoundError or ConnectionError, in one line.
+    Begins at the place (count, state). Raises ValueError or FileNotFoundError, in one line.
     """
     source, langs = config.datasource, (config.lang_src, config.lang_tgt)
     rows, note = find_rows(source, *langs, "train", streaming=True)
-    last = 0
     try:
-        if position:
-            last, state = json.loads(position)
+        if state:
             rows.load_state_dict(state)
         for pool in rows.iter(config.pool_size):
-            first, last = last + 1, last + len(next(iter(pool.values())))
+            first, count = count + 1, count + len(next(iter(pool.values())))
             pairs, drops = clean_rows(pool, *langs)
-            words = f"{source}: pairs {first:,} to {last:,}{note}, {' -> '.join(langs)}{drops}"
-            yield pairs, json.dumps([last, rows.state_dict()]), words
-    except Exception as error:  # the library raises whatever its parsers raise
-        if type(error) is ValueError or isinstance(error, OSError):
-            raise
-        raise ValueError(f"{source} cannot be read: {last_line(error)}") from None
+            words = f"{source}: pairs {first:,} to {count:,}{note}, {' -> '.join(langs)}{drops}"
+            yield pairs, (count, rows.state_dict()), words
+    except MemoryError:
+        raise
+    except Exception as error:  # the library raises whatever its parsers and its network raise
+        after = f" after its first {count:,} pairs" if count else ""
+        raise ValueError(f"{source} cannot be read{after}: {in_one_line(error)}") from None

@@ -29,7 +29,6 @@ from config import (
     latest_weights_file_path,
 )
 from curves import Curves
-from dataset import BilingualDataset
 from device import is_out_of_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer
@@ -116,29 +115,16 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     run.save(run.path())
 
 
-def enter_pool(run: Run) -> None:
+def enter_pool(run: Run, interrupt: Interrupt) -> None:
     """Have the pairs that the run has come to: of a stream, the main process reads them for all.
 
-    Where they cannot be read, what was trained is saved first.
+    That may take long where a network fails, so a signal ends it at once: all is saved.
     """
     data, position = run.data, run.progress.position
-    if position == data.position:
-        return
-
-    def read() -> tuple[tuple[BilingualDataset, str] | None, Exception | None]:
-        try:
-            return data.stream.read(position), None
-        except (ValueError, OSError) as error:
-            return None, error
-
-    pool, error = processes.from_main(read)
-    if error is not None:
-        settle_updates(run)
-        run.save(run.path())
-        print(f"saved {run.path()}")
-        raise error
-    train, next_position = pool
-    run.data = replace(data, train=train, position=position, next_position=next_position)
+    if position != data.position:
+        with interrupt.at_once():
+            train, after = processes.from_main(lambda: data.stream.read(position))
+        run.data = replace(data, train=train, position=position, next_position=after)
 
 
 def train_pool(run: Run, interrupt: Interrupt) -> None:
@@ -148,7 +134,7 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
     one, each update taking `accumulate` for each.
     """
     config, progress = run.config, run.progress
-    enter_pool(run)
+    enter_pool(run, interrupt)
     epoch, pool = progress.epoch, progress.pool
     batches = batches_of(config, run.data.train, epoch, pool)
     done, end = progress.batch - progress.pool_start, progress.pool_start + len(batches)
@@ -175,7 +161,8 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
             ]
             tokens += train_update(run, group)
             progress.batch = min(progress.batch + of_update, end)
-            if progress.batch == end:
+            is_last = progress.batch == end
+            if is_last:
                 progress.end_pool(run.data.next_position)
             bar.update()
             step = progress.global_step
@@ -183,6 +170,7 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
             # Asked once, and of all: one may come between two lines, and to one process first.
             stopping = processes.largest(interrupt.signum or 0)
             saving = due or stopping or (config.save_every and step % config.save_every == 0)
+            saving = saving or is_last  # what comes next may not be readable
             logging = step % config.log_every == 0 or progress.batch == 0
             if saving or logging or len(run.unread) >= config.max_bad_updates:
                 settle_updates(run)

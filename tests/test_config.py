@@ -79,6 +79,7 @@ def test_base_is_the_papers_model_on_opus_books():
             {"streaming": True, "validsource": "v", "schedule": "linear"},
             ["streaming", "schedule (linear)", "inverse_sqrt"],
         ),
+        ({"streaming": True, "validsource": "v", "datasource": "a:2"}, ["streaming", "(a:2)"]),
         ({"pool_size": 0}, ["pool_size (0)", "1"]),
     ],
 )

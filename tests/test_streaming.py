@@ -1,8 +1,10 @@
 """Pairs that are read while they are trained on: each of them, in bounded memory, from anywhere."""
 
 import gzip
-import json
+import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,10 @@ import train
 from config import get_weights_file_path
 from corpus import load_pairs
 from dataset import form_batches
+from interrupt import Interrupted
 from run_data import batches_of, get_ds, tokenizer_paths
 from start import start_run
-from streaming import read_pools
+from streaming import Stream, read_pools
 from train import train_model
 
 
@@ -85,9 +88,9 @@ def test_every_position_leads_to_what_comes_after_it(tmp_path):
         config = stream_config(tmp_path, source, pool_size=100 if source.endswith("train") else 2)
         everything = pairs_of(read_pools(config))
         done = 0
-        for pairs, position, _ in read_pools(config):
+        for pairs, place, _ in read_pools(config):
             done += len(pairs)
-            assert pairs_of(read_pools(config, position)) == everything[done:]
+            assert pairs_of(read_pools(config, *place)) == everything[done:]
         assert done == len(everything)
 
 
@@ -155,7 +158,8 @@ def test_a_damaged_source_is_told_in_a_line(tmp_path):
     shutil.copy(write_file(tmp_path, "parquet"), tmp_path / "whole")
     path.write_bytes((tmp_path / "whole").read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"pairs\.parquet cannot be read: ") as caught:
-        list(read_pools(stream_config(tmp_path, str(path))))
+        config = stream_config(tmp_path, str(path))
+        get_ds(config, None, tokenizer_paths(config))
     assert "\n" not in str(caught.value)
 
 
@@ -194,7 +198,7 @@ def test_an_epoch_takes_each_pair_once_though_a_pool_has_none_that_fits(
         assert sorted(s for e, update in noted if e == epoch for s in update) == expected
     orders = [[s for e, update in noted if e == epoch for s in update] for epoch in (0, 1)]
     assert orders[0] != orders[1]
-    assert "every training pair is longer than seq_len" in capsys.readouterr().out
+    assert "all 100 training pairs are longer than seq_len" in capsys.readouterr().out
     assert get_weights_file_path(config, 1).exists()
 
 
@@ -244,10 +248,13 @@ def test_a_stream_stopped_anywhere_ends_as_one_never_stopped(tmp_path, monkeypat
     ("changes", "words"),
     [
         ({"pool_start": 10**6}, "is after batch -"),
-        ({"position": "rubbish"}, "cannot be read"),
-        ({"position": '[0, {"a": 1}]'}, "cannot be read"),
-        ({"position": json.dumps(["a", None])}, "cannot be read"),
-        ({"position": json.dumps([[] , 3])}, "cannot be read"),
+        ({"pool": 0}, "is in pool 0, which cannot be"),
+        ({"position": ""}, "is in pool 1, which cannot be"),
+        ({"position": "rubbish"}, "position in .*train is damaged: 'rubbish'"),
+        ({"position": '[3, {"a": 1}, "x"]'}, "cannot be read after its first 3 pairs"),
+        ({"position": "[1e400, {}, 3]"}, "position in .*train is damaged"),
+        ({"position": '[true, {"a": 1}, "x"]'}, "position in .*train is damaged"),
+        ({"position": '[3, {}, "x"]'}, "does not go on after its first 3 pairs as it did"),
     ],
 )  # fmt: skip
 def test_an_impossible_position_is_refused_in_a_line(tmp_path, changes, words, monkeypatch):
@@ -265,7 +272,7 @@ def test_an_impossible_position_is_refused_in_a_line(tmp_path, changes, words, m
             train_model(config)
     (path,) = Path("train_weights").glob("*.pt")
     state = checkpoint.load(path)
-    checkpoint.save(path, {**state, "pool": 1, **changes})
+    checkpoint.save(path, {**state, **changes})
     with pytest.raises(ValueError, match=words) as caught:
         start_run(config)
     assert "\n" not in str(caught.value)
@@ -280,7 +287,6 @@ def test_a_source_that_cannot_be_read_on_leaves_what_was_trained(tmp_path, monke
     with pytest.raises(ValueError, match=r"has 351 lines and .*train.it has 350"):
         train_model(config)
     (saved,) = Path("train_weights").glob("tmodel_0*.pt")
-    assert f"saved {saved}" in capsys.readouterr().out
     state = checkpoint.load(saved)
     assert state["window"]["updates"] == state["global_step"] % config.log_every > 0
     path.write_text(whole, "utf-8")
@@ -289,14 +295,51 @@ def test_a_source_that_cannot_be_read_on_leaves_what_was_trained(tmp_path, monke
     assert sorted(s for _, update in noted for s in update) == sorted(whole.splitlines())
 
 
+def test_a_position_that_leads_elsewhere_in_another_file_is_noticed(tmp_path):
+    from datasets import Dataset
+
+    path = tmp_path / "pairs.parquet"
+    rows = Dataset.from_list([{"en": f"one {i}", "it": f"uno {i}"} for i in range(300)])
+    rows.to_parquet(str(path), batch_size=70)
+    config = stream_config(tmp_path, str(path))
+    data = get_ds(config, None, tokenizer_paths(config))
+    train_pairs, _ = Stream(config, data.stream.tokenizers).read(data.next_position)
+    assert train_pairs.texts("src_text")[0] == "one 100"
+    rows.to_parquet(str(path), batch_size=300)
+    with pytest.raises(ValueError, match=r"does not go on after its first 100 pairs as it did"):
+        Stream(config, data.stream.tokenizers).read(data.next_position)
+
+
+def test_a_signal_while_the_next_pool_is_read_ends_at_once_with_all_saved(tmp_path, monkeypatch):
+    config = stream_config(tmp_path, num_epochs=1)
+    started, calls, next_pool = time.monotonic(), [], Stream._next_pool
+
+    def hang(stream):
+        calls.append(stream)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(600)
+        return next_pool(stream)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(Stream, "_next_pool", hang)
+        train_model(config)
+    assert time.monotonic() - started < 300
+    (path,) = Path("train_weights").glob("*.pt")
+    state = checkpoint.load(path)
+    assert state["pool"] == 1 and state["batch"] == state["pool_start"] == state["global_step"]
+    train_model(config)
+    assert checkpoint.load(get_weights_file_path(config, 0))["epoch"] == 1
+
+
 def test_a_source_that_has_become_shorter_is_told(tmp_path):
     config = stream_config(tmp_path)
-    (_, position, _), *_ = read_pools(config)
+    position = get_ds(config, None, tokenizer_paths(config)).next_position
     for lang in ("en", "it"):
         path = Path(f"{config.datasource}.{lang}")
         path.write_text("".join(path.read_text("utf-8").splitlines(True)[:100]), "utf-8")
     data = get_ds(config, None, tokenizer_paths(config))
-    with pytest.raises(ValueError, match="no pair to train on after the 100 first"):
+    with pytest.raises(ValueError, match="no pair to train on after the first 100"):
         data.stream.read(position)
 
 

@@ -346,6 +346,20 @@ def test_a_run_stopped_anywhere_ends_as_one_never_stopped(tmp_path, monkeypatch,
     ]  # fmt: skip
 
 
+def test_a_checkpoint_from_before_there_were_pools_goes_on(tmp_path):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    path = get_weights_file_path(config, 0)
+    state = checkpoint.load(path)
+    for key in ("pool", "pool_start", "position", "processes"):
+        del state[key]
+    for key in ("streaming", "pool_size"):
+        del state["config"][key]
+    torch.save(state, path)
+    train_model(replace(config, num_epochs=2, pool_size=7))
+    assert checkpoint.load(get_weights_file_path(config, 1))["pool"] == 0
+
+
 def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
     source = write_number_pairs(tmp_path, count=60)
     never, killed = (
