@@ -94,7 +94,8 @@ def test_every_position_leads_to_what_comes_after_it(tmp_path):
         assert done == len(everything)
 
 
-def test_no_more_is_read_than_is_at_hand(tmp_path, monkeypatch):
+def note_lines(monkeypatch):
+    """Return a list that gets a path for each line that is read from now on."""
     read, read_lines = [], sources.read_lines
 
     def note(path):
@@ -103,6 +104,11 @@ def test_no_more_is_read_than_is_at_hand(tmp_path, monkeypatch):
             yield line
 
     monkeypatch.setattr(sources, "read_lines", note)
+    return read
+
+
+def test_no_more_is_read_than_is_at_hand(tmp_path, monkeypatch):
+    read = note_lines(monkeypatch)
     config = stream_config(tmp_path, write_number_pairs(tmp_path, count=5000), pool_size=10)
     next(read_pools(config))
     assert len(read) <= 2 * (10 + 1)
@@ -112,16 +118,9 @@ def test_no_more_is_read_than_is_at_hand(tmp_path, monkeypatch):
 
 
 def test_an_epoch_reads_each_line_once(tmp_path, monkeypatch):
-    read, read_lines = [], sources.read_lines
-
-    def note(path):
-        for line in read_lines(path):
-            read.append(path)
-            yield line
-
     config = stream_config(tmp_path, pool_size=20)
     data = get_ds(config, None, tokenizer_paths(config))
-    monkeypatch.setattr(sources, "read_lines", note)
+    read = note_lines(monkeypatch)
     train_pairs, position = data.stream.read("")
     pairs = len(train_pairs)
     while position:
