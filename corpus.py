@@ -35,7 +35,7 @@ def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train")
     """
     from datasets import concatenate_datasets
 
-    # What follows a colon is a weight, but for C:\\data.
+    # What follows a colon is a weight, but for C:\data.
     parts = [re.fullmatch(r"(.*?)(?::([^:/\\]*))?", part).groups() for part in sources.split(",")]
     if not all(name for name, _ in parts):
         raise ValueError(f"datasource ({sources}) has an empty name between its commas")

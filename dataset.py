@@ -42,7 +42,7 @@ class NoPairFits(ValueError):
 
 
 class BilingualDataset(torch.utils.data.Dataset):
-    """Encoded sentence pairs, memory-mapped from disk.
+    """Encoded sentence pairs, memory-mapped from disk (of a stream: in memory).
 
     An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
     input [SOS] target (T), `tgt_out` what it should say, target [EOS] (T). Pairs with S or T over

@@ -131,12 +131,12 @@ def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
             )
 
 
-def check_same_pairs(state: dict, config: Config, fingerprint: str) -> None:
+def check_same_pairs(state: dict, config: Config, hashes: str) -> None:
     """Raise ValueError unless the run of a checkpoint trains and validates on these pairs."""
     saved = state["config"]
-    hashes = (state["data"].partition("-"), fingerprint.partition("-"))
+    saved_and_new = (state["data"].partition("-"), hashes.partition("-"))
     for side, name, i in (("training", "datasource", 0), ("validation", "validsource", 2)):
-        old, new = hashes[0][i], hashes[1][i]
+        old, new = saved_and_new[0][i], saved_and_new[1][i]
         if old != new:
             old_source = saved.get(name) or saved.get("datasource")
             new_source = getattr(config, name) or config.datasource

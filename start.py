@@ -59,7 +59,8 @@ def check_position(run: Run, path: Path) -> None:
     """Raise ValueError where a checkpoint is after more batches than there are."""
     progress = run.progress
     is_inside = progress.pool > 0
-    if (is_inside, is_inside) != (bool(progress.position), progress.pool_start > 0):
+    fits = is_inside == bool(progress.position) == (progress.pool_start > 0)
+    if not fits or progress.position != run.data.position:
         raise ValueError(f"{path} is in pool {progress.pool}, which cannot be where it says")
     batches = len(batches_of(run.config, run.data.train, progress.epoch, progress.pool))
     done = progress.batch - progress.pool_start

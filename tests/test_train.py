@@ -672,6 +672,10 @@ def test_a_refused_checkpoint_leaves_no_folder_of_curves(tmp_path):
     train_model(config)
     path = get_weights_file_path(config, 0)
     checkpoint.save(path, {**checkpoint.load(path), "batch": 10**6})
+    state = {**checkpoint.load(path), "batch": 1, "pool": 1, "pool_start": 1, "position": "x"}
+    checkpoint.save(path.with_name("other.pt"), state)
+    with pytest.raises(ValueError, match="is in pool 1, which cannot be"):
+        train_model(replace(config, num_epochs=3, preload=str(path.with_name("other.pt"))))
     with pytest.raises(ValueError, match="is after batch 1000000 of "):
         train_model(replace(config, num_epochs=3, experiment_name="runs/other"))
     assert not Path("runs/other").exists()
