@@ -331,7 +331,7 @@ def find_weights_file_path(place: Path | None) -> Path:
     """
     if place is not None and not place.is_dir():
         return place
-    pattern = re.compile(r".*?(best|(\d+)(?:_(\d+))?)\.pt")
+    pattern = re.compile(r".*?(best|(\d{2,})(?:_([1-9]\d*))?)\.pt")
     paths = [
         path
         for path in (Path().glob("*/*.pt") if place is None else place.glob("*.pt"))

@@ -187,6 +187,12 @@ def test_translating_takes_the_best_checkpoint_else_the_newest():
         find_weights_file_path(Path("elsewhere"))
 
 
+def test_a_basename_that_ends_in_a_number_is_not_taken_for_an_epoch():
+    config = Config(model_basename="exp2_")
+    make_files(config, ["exp2_07.pt", "exp2_10.pt", "exp2_09_2300.pt"])
+    assert find_weights_file_path(get_weights_folder(config)).name == "exp2_10.pt"
+
+
 def test_what_a_checkpoint_fixes_is_refused_and_the_rest_is_told():
     saved = get_config()
     with pytest.raises(ValueError, match="d_model: the checkpoint says 512, you say 256"):

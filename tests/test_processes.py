@@ -30,13 +30,12 @@ SETTINGS = {**SMALL, "precision": "fp32", "dropout": 0.0, "num_epochs": 3, "log_
 
 
 def start(count, folder, settings, *of_torchrun):
-    """Start a training in `count` processes (0: without torchrun); returns the process."""
+    """Start a training in `count` processes; returns the process."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-u"]
-    if count:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
+    command = [sys.executable, "-u", "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc_per_node={count}", *of_torchrun, str(ROOT / "train.py")]
     return subprocess.Popen(
-        [*command, *of_torchrun, str(ROOT / "train.py"), *flags(settings)],
+        [*command, *flags(settings)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -71,23 +70,25 @@ def same_weights(one, other):
     return all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
 
 
-def test_one_two_and_four_processes_train_alike(tmp_path):
+def test_one_two_and_four_processes_train_alike(tmp_path, monkeypatch):
     """At an equal global batch; the last update of an epoch has fewer batches than processes."""
     source = write_number_pairs(tmp_path, count=300)
     losses, states, printed = {}, {}, {}
-    for count, accumulate in ((0, 4), (2, 2), (4, 1)):
+    for count, accumulate in ((1, 4), (2, 2), (4, 1)):
         folder = tmp_path / f"of_{count}"
-        printed[count], states[count] = train(
-            count, folder, datasource=source, accumulate=accumulate
-        )
+        settings = {"datasource": source, "accumulate": accumulate}
+        if count == 1:
+            states[count] = train_alone(folder, monkeypatch, **settings)
+        else:
+            printed[count], states[count] = train(count, folder, **settings)
         curves = read_curves(folder / "runs" / "tmodel")
         losses[count] = np.array(curves["train/loss"][1])
-        assert curves["train/loss"][0] == list(range(1, states[0]["global_step"] + 1))
-    assert len(losses[0]) == states[0]["global_step"] >= 9
+        assert curves["train/loss"][0] == list(range(1, states[1]["global_step"] + 1))
+    assert len(losses[1]) == states[1]["global_step"] >= 9
     for count in (2, 4):
         assert states[count]["processes"] == count
-        np.testing.assert_allclose(losses[count], losses[0], atol=1e-5)
-        one, other = (states[i]["history"] for i in (0, count))
+        np.testing.assert_allclose(losses[count], losses[1], atol=1e-5)
+        one, other = (states[i]["history"] for i in (1, count))
         assert [row.keys() for row in one] == [row.keys() for row in other]
         for a, b in zip(one, other, strict=True):
             assert list(b.values()) == pytest.approx(list(a.values()), abs=1e-4)
