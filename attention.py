@@ -37,11 +37,12 @@ def cross_attention(model: Transformer, src: Tensor, src_mask: Tensor, tgt: Tens
 
 
 def tokens_of(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    """Return the text of each id by itself; parts of a character show as their token."""
+    """Return the text of each id by itself; parts of a character, and blanks, as their token."""
     texts = [tokenizer.backend.decode([i], skip_special_tokens=False).strip() for i in ids]
+    entries = [tokenizer.backend.id_to_token(i) for i in ids]
     return [
-        text if text and "�" not in text else tokenizer.backend.id_to_token(i)
-        for i, text in zip(ids, texts, strict=True)
+        text if text and text.isprintable() and "�" not in text else entry
+        for text, entry in zip(texts, entries, strict=True)
     ]
 
 

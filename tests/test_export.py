@@ -15,6 +15,7 @@ from dataset import padding_mask
 from export import Options, export
 from model import build_transformer
 from start import start_run
+from tokenizer import build_tokenizer
 from trained import load_trained
 from translate import load_translator
 from translator import Options as TranslateOptions
@@ -228,6 +229,9 @@ def test_tokens_are_shown_as_their_text(trained):
     ).tokenizer_src
     ids = [tokenizer.sos_id, *tokenizer.encode("one two"), tokenizer.eos_id]
     assert tokens_of(tokenizer, ids) == ["[SOS]", "one", "two", "[EOS]"]
+    bytewise = build_tokenizer(["one two"], "bpe", 300, 1)
+    entries = [bytewise.vocabulary()[i] for i in bytewise.encode("\x16é")]
+    assert tokens_of(bytewise, bytewise.encode("\x16é")) == entries
 
 
 def test_pictures_are_saved_one_a_sentence(trained, tmp_path):
