@@ -79,6 +79,56 @@ def write_tokenizers(config: Config, data: RunData, new: list[Path], made_by_us:
             checkpoint.write_file(path, lambda file, text=text: file.write(text))
 
 
+def build_run(
+    config: Config, data: RunData, device: torch.device, precision: torch.dtype, log_dir: str
+) -> Run:
+    """Return a run at its beginning, with new weights."""
+    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
+    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
+    if not config.shard:  # else it may be too large for the device
+        model.to(device)
+    updates = math.inf  # of an epoch: nobody knows how long a stream is
+    if not config.streaming:
+        of_update = config.accumulate * processes.count()
+        updates = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
+    if config.compile:
+        model.vectors = torch.compile(model.vectors, dynamic=True)
+    return Run(
+        config=config,
+        model=model,
+        optimizer=torch.optim.Adam(
+            model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
+        ),
+        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
+        data=data,
+        device=device,
+        precision=precision,
+        progress=Progress(),
+        log_dir=log_dir,
+        total_updates=updates * config.num_epochs,
+    )
+
+
+def tell_start(run: Run, path: Path | None, state: dict | None) -> None:
+    """Print what a run is, and where it goes on."""
+    parameters = sum(p.numel() for p in run.model.parameters())
+    share = f" ({local_size(run.model):,} in each process)" if run.config.shard else ""
+    print(
+        f"{parameters:,} parameters{share}, {run.device}, "
+        f"{str(run.precision).removeprefix('torch.')}; "
+        f"weights in {get_weights_folder(run.config)}, curves in {run.log_dir}"
+    )
+    if state is None:
+        return
+    print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
+    if state["processes"] != processes.count():
+        of_update = run.config.accumulate * processes.count()
+        print(
+            f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
+            f"update takes {of_update} batches; no pair is left out or taken twice"
+        )
+
+
 def start_run(config: Config) -> Run:
     """Build a run, or bring it back from the checkpoint that `preload` names.
 
@@ -107,51 +157,16 @@ def start_run(config: Config) -> Run:
         data = load_data(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
 
-    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
-    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
-    if not config.shard:  # else it may be too large for the device
-        model.to(device)
-    of_update = config.accumulate * processes.count()
-    first_epoch = math.inf  # nobody knows how long a stream is
-    if not config.streaming:
-        first_epoch = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
-    run = Run(
-        config=config,
-        model=model,
-        optimizer=torch.optim.Adam(
-            model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True
-        ),
-        scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
-        data=data,
-        device=device,
-        precision=precision,
-        progress=Progress(),
-        log_dir=log_dir,
-        total_updates=first_epoch * config.num_epochs,
-    )
-    if config.compile:
-        model.vectors = torch.compile(model.vectors, dynamic=True)
+    run = build_run(config, data, device, precision, log_dir)
     if state is not None:
         run.restore(path, state)
         check_position(run, path)
     if config.shard:
-        shard(model, run.optimizer, device)
+        shard(run.model, run.optimizer, device)
     if not is_log_dir(log_dir, config.experiment_name):
         run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
-    parameters = sum(p.numel() for p in model.parameters())
-    share = f" ({local_size(model):,} in each process)" if config.shard else ""
-    print(
-        f"{parameters:,} parameters{share}, {device}, {str(precision).removeprefix('torch.')}; "
-        f"weights in {get_weights_folder(config)}, curves in {run.log_dir}"
-    )
-    if state is not None:
-        print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
-        if state["processes"] != processes.count():
-            print(
-                f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
-                f"update takes {of_update} batches; no pair is left out or taken twice"
-            )
-    elif processes.is_main():
+    tell_start(run, path, state)
+    if state is None and processes.is_main():
         write_attempt(config, run.log_dir, new_tokenizers)
         write_tokenizers(config, data, new_tokenizers, made_by_us=attempt["tokenizers"])
     return run
