@@ -37,7 +37,7 @@ def cross_attention(model: Transformer, src: Tensor, src_mask: Tensor, tgt: Tens
 
 
 def tokens_of(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    """Return the text of each id by itself; parts of a character, and blanks, as their token."""
+    """Return the text of each id by itself, or its token where nothing of it can be seen whole."""
     texts = [tokenizer.backend.decode([i], skip_special_tokens=False).strip() for i in ids]
     entries = [tokenizer.backend.id_to_token(i) for i in ids]
     return [

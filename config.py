@@ -331,6 +331,7 @@ def find_weights_file_path(place: Path | None) -> Path:
     """
     if place is not None and not place.is_dir():
         return place
+    # An epoch has two digits or more, a step no leading zero: exp2_07 is epoch 7 of exp2_.
     pattern = re.compile(r".*?(best|(\d{2,})(?:_([1-9]\d*))?)\.pt")
     paths = [
         path
