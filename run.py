@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import platform
 from collections.abc import Iterator
@@ -105,10 +106,22 @@ class Run:
     precision: torch.dtype
     progress: Progress
     log_dir: str
-    total_updates: float  # of all epochs, as far as the first one tells (of a stream: unknown)
+    total_updates: float = math.inf  # as planned (of a stream, and before there is a plan: unknown)
     curves: Curves | None = None  # None until training begins
     unread: list[Update] = field(default_factory=list)  # those since the last look at the device
     has_cut_batches: bool = False  # and has said so
+
+    def plan(self, batches: int) -> None:
+        """Count the updates of the whole run, if this epoch, and each one to come, has `batches`.
+
+        At every point of an epoch the count is the same; of a stream nobody knows it.
+        """
+        if self.config.streaming:
+            return
+        of_update = self.config.accumulate * processes.count()
+        done = self.progress.global_step - math.ceil(self.progress.batch / of_update)
+        epochs = self.config.num_epochs - self.progress.epoch
+        self.total_updates = done + epochs * math.ceil(batches / of_update)
 
     def path(self) -> Path:
         """Return the checkpoint's path at this point of the run."""

@@ -1,6 +1,5 @@
 """The beginning of a run: a new one, or one brought back from its checkpoint."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,14 +54,13 @@ def check_processes(config: Config) -> None:
         )
 
 
-def check_position(run: Run, path: Path) -> None:
-    """Raise ValueError where a checkpoint is after more batches than there are."""
+def check_position(run: Run, path: Path, batches: int) -> None:
+    """Raise ValueError where a checkpoint is in no place of its pool, which has `batches`."""
     progress = run.progress
     is_inside = progress.pool > 0
     fits = is_inside == bool(progress.position) == (progress.pool_start > 0)
     if not fits or progress.position != run.data.position:
         raise ValueError(f"{path} is in pool {progress.pool}, which cannot be where it says")
-    batches = len(batches_of(run.config, run.data.train, progress.epoch, progress.pool))
     done = progress.batch - progress.pool_start
     if not 0 <= done < batches:
         raise ValueError(f"{path} is after batch {done} of {batches}")
@@ -87,10 +85,6 @@ def build_run(
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
     if not config.shard:  # else it may be too large for the device
         model.to(device)
-    updates = math.inf  # of an epoch: nobody knows how long a stream is
-    if not config.streaming:
-        of_update = config.accumulate * processes.count()
-        updates = math.ceil(len(batches_of(config, data.train, epoch=0)) / of_update)
     if config.compile:
         model.vectors = torch.compile(model.vectors, dynamic=True)
     return Run(
@@ -105,7 +99,6 @@ def build_run(
         precision=precision,
         progress=Progress(),
         log_dir=log_dir,
-        total_updates=updates * config.num_epochs,
     )
 
 
@@ -160,7 +153,10 @@ def start_run(config: Config) -> Run:
     run = build_run(config, data, device, precision, log_dir)
     if state is not None:
         run.restore(path, state)
-        check_position(run, path)
+    batches = len(batches_of(config, data.train, run.progress.epoch, run.progress.pool))
+    if state is not None:
+        check_position(run, path, batches)
+    run.plan(batches)
     if config.shard:
         shard(run.model, run.optimizer, device)
     if not is_log_dir(log_dir, config.experiment_name):

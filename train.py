@@ -137,6 +137,7 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
     enter_pool(run, interrupt)
     epoch, pool = progress.epoch, progress.pool
     batches = batches_of(config, run.data.train, epoch, pool)
+    run.plan(len(batches))
     done, end = progress.batch - progress.pool_start, progress.pool_start + len(batches)
     loader = DataLoader(
         run.data.train,

@@ -27,7 +27,7 @@ from config import (
     get_weights_folder,
     latest_weights_file_path,
 )
-from curves import Curves
+from curves import Curves, read_curves
 from dataset import Batch
 from device import get_device, get_precision
 from interrupt import Interrupt, Interrupted
@@ -62,11 +62,22 @@ def test_the_linear_schedule_falls_evenly_to_the_last_update_of_all_epochs(tmp_p
     assert rates[:10] == pytest.approx([1e-4 * step for step in range(1, 11)])
     steps = [b - a for a, b in zip(rates[9:], rates[10:110], strict=False)]
     assert steps == pytest.approx([-1e-3 / 101] * 100)
-    assert rates[109:] == pytest.approx([1e-3 / 101] * 3)  # an epoch may have a batch more
+    assert rates[109:] == pytest.approx([1e-3 / 101] * 3)  # after the end nothing more is lost
 
     run = make_run(tmp_path, schedule="linear", num_epochs=3, accumulate=2)
     batches = len(batches_of(run.config, run.data.train, 0))
     assert batches > 2 and run.total_updates == 3 * ((batches + 1) // 2)
+
+
+def test_the_linear_schedule_ends_with_the_last_update_when_later_epochs_are_longer(tmp_path):
+    config = small_config(
+        write_number_pairs(tmp_path, count=60), schedule="linear", warmup=2, log_every=1
+    )
+    train_model(replace(config, num_epochs=2))
+    train_model(replace(config, num_epochs=4, batch_tokens=config.batch_tokens // 2))
+    steps, rates = read_curves(tmp_path / "runs" / "tmodel")["train/lr"]
+    assert rates[-1] == pytest.approx(config.lr / (steps[-1] - 2 + 1))
+    assert sorted(rates[-4:], reverse=True) == list(rates[-4:])
 
 
 def test_the_papers_schedule_is_one_choice_of_lr():
