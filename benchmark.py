@@ -47,7 +47,8 @@ from peers import (
     padded_as_in_the_original,
     plain_step,
 )
-from run import Progress, Run
+from progress import Progress
+from run import Run
 from tokenizer import Tokenizer, build_tokenizer
 from update import train_update
 

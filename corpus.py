@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sources import MAX_CHARS, find_rows, last_line
+from hub import last_line
+from sources import MAX_CHARS, find_rows
 from tokenizer import clean_text
 
 if TYPE_CHECKING:

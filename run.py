@@ -1,4 +1,4 @@
-"""What a training run holds, where it stands, and how it is stored and found again."""
+"""What a training run holds, and how it is stored and found again."""
 
 import itertools
 import json
@@ -28,58 +28,9 @@ from config import (
 )
 from curves import Curves
 from model import Transformer
+from progress import Progress
 from run_data import RunData, tokenizer_paths
 from sharding import whole_moments, whole_weights
-
-
-@dataclass
-class Progress:
-    """Where a run stands: all that changes beside weights and optimizer, as plain values."""
-
-    epoch: int = 0  # the one that goes on, counted from 0
-    batch: int = 0  # batches of it already trained on
-    pool: int = 0  # of a stream, how many of the epoch are done with
-    pool_start: int = 0  # batches of the epoch before the pool that goes on
-    position: str = ""  # where that one begins in the stream
-    global_step: int = 0  # updates of the whole run
-    skipped: int = 0  # of those, the ones left out because their loss or gradient was not finite
-    skipped_in_row: int = 0  # of those, the last ones without a good one between them
-    # Sums since the last point of the training curves.
-    window: dict = field(default_factory=lambda: dict(loss=0.0, norm=0.0, tokens=0, updates=0))
-    train_row: dict = field(default_factory=dict)  # the last point of the training curves
-    history: list[dict] = field(default_factory=list)  # scores of each validation
-
-    def add(self, loss: float, norm: float, tokens: int) -> None:
-        """Add an update to the window."""
-        added = dict(loss=loss, norm=norm, tokens=tokens, updates=1)
-        self.window = {key: self.window[key] + value for key, value in added.items()}
-
-    def end_pool(self, next_position: str) -> None:
-        """Go on to the epoch's next pool, or where there is none, to the next epoch."""
-        if next_position:
-            self.pool, self.pool_start = self.pool + 1, self.batch
-        else:
-            self.epoch, self.batch, self.pool, self.pool_start = self.epoch + 1, 0, 0, 0
-        self.position = next_position
-
-    def best(self, monitor: str) -> int | None:
-        """Return the index of the best validation, the first of equals."""
-        sign = -1 if monitor == "val/loss" else 1
-        rows = range(len(self.history))
-        return max(rows, key=lambda i: sign * self.history[i][monitor], default=None)
-
-    def is_finished(self, config: Config) -> bool:
-        since_best = len(self.history) - 1 - (self.best(config.monitor) or 0)
-        out_of_patience = config.patience > 0 and since_best >= config.patience
-        return self.epoch >= config.num_epochs or out_of_patience
-
-    def validation_is_due(self, config: Config) -> bool:
-        """Tell whether the last update calls for a validation that has not been done."""
-        done = self.history[-1]["step"] if self.history else 0
-        every = config.validate_every
-        return self.global_step > done and (
-            self.batch == 0 or (every is not None and self.global_step % every == 0)
-        )
 
 
 @dataclass(frozen=True)

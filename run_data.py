@@ -19,7 +19,7 @@ from corpus import (
     without_weights,
 )
 from dataset import BilingualDataset, form_batches
-from sources import checked_cache
+from hub import checked_cache
 from streaming import Stream, first_pairs
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 

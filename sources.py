@@ -1,38 +1,28 @@
-"""Where raw pairs come from: text files, JSON lines, tables, hub sets, the phrasebook.
+"""Where raw pairs come from: text files, JSON lines, tables, the phrasebook, else the hub.
 
 The `datasets` library is imported only inside the functions that load, because it takes seconds.
 """
 
 import codecs
-import errno
 import gzip
 import hashlib
 import json
-import os
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import phrasebook
+from hub import hub_pairs, last_line
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
-
-    Rows = Dataset | IterableDataset  # all on the disk, or read as they are asked for
+    from hub import Rows
 
 HUB_OWNERS = {"opus_books": "Helsinki-NLP", "opus-100": "Helsinki-NLP", "wmt14": "wmt"}
 FILE_BUILDERS = {
     ".jsonl": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
 }  # fmt: skip
-WAYS_ON = (
-    "train on the built-in phrasebook (python train.py demo), "
-    "or on your own files (--datasource data/train for data/train.en and data/train.it)"
-)
 # No sentence is longer; what is, in characters, is dropped before it can take all memory.
 MAX_CHARS = 20_000
 MAX_JSON_BYTES = 2**20  # of a line, which may hold more than a pair
@@ -76,14 +66,14 @@ def find_rows(
     if path.is_dir() or suffix in FILE_BUILDERS or source.startswith((".", "/", "~")):
         if not path.is_dir():
             raise FileNotFoundError(f"{source} is not there, nor {source}.{lang_src}")
-        return _hub_pairs(source, lang_src, lang_tgt, split, streaming)
+        return hub_pairs(source, lang_src, lang_tgt, split, streaming)
     if source.count("/") > 1 or (path.parent.is_dir() and path.parent != Path(".")):
         raise FileNotFoundError(
             f"neither {source} nor {source}.{lang_src} and {source}.{lang_tgt} are there"
         )
     owner = HUB_OWNERS.get(source)
     name = f"{owner}/{source}" if owner else source
-    return _hub_pairs(name, lang_src, lang_tgt, split, streaming)
+    return hub_pairs(name, lang_src, lang_tgt, split, streaming)
 
 
 def _generate(
@@ -244,125 +234,3 @@ def _texts_of_json(line: str, place: str) -> dict[str, str]:
         for lang, text in (row | (translation or {})).items()
         if isinstance(text, (str, int, float)) and not isinstance(text, bool)
     }
-
-
-def _hub_pairs(
-    name: str, lang_src: str, lang_tgt: str, split: str, streaming: bool
-) -> "tuple[Rows, str]":
-    """Load a hub set, or a folder laid out like one, under either order of the languages.
-
-    A set without the split that is asked for gives its `train`.
-    """
-    from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
-    from datasets.exceptions import DataFilesNotFoundError, DatasetNotFoundError
-    from huggingface_hub import constants
-
-    offline = not Path(name).is_dir() and not _hub_answers()
-    if offline:
-        # Straight to the cache: the library would try again for half a minute.
-        constants.HF_HUB_OFFLINE = True
-    try:
-        wanted = [f"{lang_src}-{lang_tgt}", f"{lang_tgt}-{lang_src}", "default"]
-        if offline:
-            return _cached_hub_pairs(name, wanted[:2], split, streaming)
-        configs = get_dataset_config_names(name)
-        config = next((c for c in wanted if c in configs), None)
-        if config is None:
-            raise ValueError(
-                f"{name} has no pair {lang_src}-{lang_tgt} nor {lang_tgt}-{lang_src}; "
-                f"it has {', '.join(configs)}"
-            )
-        asked = split
-        if split != "train" and split not in get_dataset_split_names(name, config):
-            split = "train"
-        rows = load_dataset(name, config, split=split, streaming=streaming)
-        return rows, _note(config, split, asked)
-    except DatasetNotFoundError:
-        raise ValueError(
-            f"{name} is neither a file, a folder nor a set on the hub; {WAYS_ON}"
-        ) from None
-    except DataFilesNotFoundError:
-        raise ValueError(
-            f"the folder {name} is not laid out like a hub set; for text files name their "
-            f"prefix: {name}/train for {name}/train.{lang_src} and {name}/train.{lang_tgt}"
-        ) from None
-    except ConnectionError:
-        raise ValueError(
-            f"{name} is not on this disk, nor in the cache of the dataset hub, and the hub cannot "
-            f"be reached; {WAYS_ON}"
-        ) from None
-    except (ValueError, OSError):
-        raise
-    except Exception as error:  # the library raises whatever its parsers raise
-        if not (isinstance(error, RuntimeError) and "script" in str(error)):
-            raise ValueError(f"{name} cannot be loaded: {last_line(error)}") from None
-        raise ValueError(
-            f"{name} needs a loading script, which the datasets library no longer runs; {WAYS_ON}"
-        ) from None
-
-
-def _cached_hub_pairs(
-    name: str, configs: list[str], split: str, streaming: bool
-) -> "tuple[Rows, str]":
-    """Load a hub set from the cache, which cannot list the pairs that it holds."""
-    from datasets import load_dataset
-
-    for config in sorted(configs):  # the hub's names have the languages in alphabetical order
-        try:
-            splits = load_dataset(name, config)
-        except ValueError:  # another pair of this set is cached
-            continue
-        found = split if split in splits else "train"
-        rows = splits[found]
-        return rows.to_iterable_dataset() if streaming else rows, _note(config, found, split)
-    raise ConnectionError
-
-
-def _note(config: str, split: str, asked: str) -> str:
-    return f" of {config}" + (f", its {split} split" if asked != "train" else "")
-
-
-def _hub_answers() -> bool:
-    if os.environ.get("HF_HUB_OFFLINE") or os.environ.get("HF_DATASETS_OFFLINE"):
-        return False
-    try:
-        urllib.request.urlopen(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout=5)
-    except urllib.error.HTTPError:
-        return True  # it answered
-    except OSError:
-        return False
-    return True
-
-
-@contextmanager
-def checked_cache() -> Iterator[None]:
-    """Say what to do about a cut file in the cache of the `datasets` library, by ValueError."""
-    from datasets import config
-    from pyarrow import ArrowInvalid
-
-    try:
-        yield
-    except (ArrowInvalid, OSError) as error:
-        if error.args[:1] in ((errno.ENOSPC,), (errno.EFBIG,), (errno.EDQUOT,)):
-            raise OSError(
-                f"the cache of the datasets library, {config.HF_DATASETS_CACHE}, cannot be "
-                f"written: {error.strerror}"
-            ) from None
-        if not isinstance(error, ArrowInvalid) and (type(error) is not OSError or error.errno):
-            raise  # Arrow's own have no number
-        raise ValueError(
-            f"a file in the cache of the datasets library is damaged ({error}); delete "
-            f"{config.HF_DATASETS_CACHE}, and it is made again"
-        ) from None
-
-
-def in_one_line(error: BaseException) -> str:
-    """Return what a library's error says, or the error inside it, without its line ends."""
-    cause = error.__cause__ or error
-    return " ".join(str(cause).split())[:400] or type(cause).__name__
-
-
-def last_line(error: BaseException) -> str:
-    """Return the last line of what a library's error says, or of the error inside it."""
-    cause = error.__cause__ or error
-    return (str(cause).strip() or type(cause).__name__).splitlines()[-1]

@@ -11,7 +11,8 @@ from config import Config, check_same_run, config_from_dict, get_weights_folder
 from curves import is_log_dir, new_log_dir
 from device import get_device, get_precision, keep_freed_memory
 from model import Transformer, build_transformer
-from run import Progress, Run, load_checkpoint, read_attempt, write_attempt
+from progress import Progress
+from run import Run, load_checkpoint, read_attempt, write_attempt
 from run_data import RunData, batches_of, get_ds, tokenizer_paths, tokenizers_to_build
 from sharding import local_size, shard
 from tokenizer import tokenizer_from_json

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from config import Config
 from corpus import clean_rows, fingerprint
 from dataset import BilingualDataset, NoPairFits
-from sources import find_rows, in_one_line
+from hub import in_one_line
+from sources import find_rows
 from tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from curves import Curves
 from device import is_out_of_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer
-from run import Progress, Run, delete_leftovers, only_run, set_newer_aside
+from progress import Progress
+from run import Run, delete_leftovers, only_run, set_newer_aside
 from run_data import batches_of
 from samples import sample_attention, sample_translations
 from sharding import whole_weights

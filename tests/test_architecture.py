@@ -30,7 +30,7 @@ from model import (
     ResidualConnection,
     build_transformer,
 )
-from run import Progress
+from progress import Progress
 from tokenizer import build_tokenizer
 from translator import Options
 from update import learning_rate, train_update

@@ -14,6 +14,7 @@ from test_corpus import texts, write_file, write_text_pair
 from test_train import assert_same_run, train_with_stops
 
 import checkpoint
+import hub
 import sources
 import train
 from config import get_weights_file_path
@@ -66,7 +67,7 @@ def test_a_hub_set_streams_from_a_folder_and_from_the_cache(tmp_path, shared_dat
     loaded = texts(load_pairs(folder, "en", "de"))
     config = stream_config(tmp_path, folder, lang_tgt="de", pool_size=1700)
     assert pairs_of(read_pools(config)) == loaded
-    rows, _ = sources._cached_hub_pairs(folder, ["de-en"], "train", streaming=True)
+    rows, _ = hub._cached_hub_pairs(folder, ["de-en"], "train", streaming=True)
     assert [row["translation"]["de"] for row in rows][:3] == [tgt for _, tgt in loaded[:3]]
 
 

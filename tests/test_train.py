@@ -31,7 +31,8 @@ from curves import Curves, read_curves
 from dataset import Batch
 from device import get_device, get_precision
 from interrupt import Interrupt, Interrupted
-from run import Progress, set_newer_aside
+from progress import Progress
+from run import set_newer_aside
 from run_data import batches_of
 from start import get_model, start_run
 from tokenizer import build_tokenizer, tokenizer_from_json
