@@ -53,7 +53,7 @@ def test_the_commands_were_found():
 def test_each_flag_exists():
     kinds = (Config, *SCRIPTS.values())
     known = {field.name for kind in kinds for field in fields(kind)}
-    known |= {"help", "index-url", "dist", "logdir", "tokenize"}  # of pip, pytest and others
+    known |= {"help", "index-url", "dist", "logdir", "tokenize", "depth"}  # of pip, git and others
     known |= {flag.strip("-") for flag in get_args_parser()._option_string_actions}  # torchrun's
     assert set(re.findall(r"--([a-z][a-z_-]+)", README)) <= known
 
