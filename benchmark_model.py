@@ -96,7 +96,13 @@ def benchmark_train(repeats: int, device: torch.device) -> dict:
     results, rows = {}, []
     batch = phrasebook_batches(2048, 1)[0].to(device)
     for preset in ("base", "small", "tiny"):
-        config = replace(get_config(preset), shared_vocab=True, tie_embeddings="none", dropout=0.1)
+        config = replace(
+            get_config(preset),
+            shared_vocab=True,
+            tie_embeddings="none",
+            dropout=0.1,
+            inner_dropout=None,  # as in torch.nn.Transformer
+        )
         for precision in PRECISIONS:
             run, peer = (new_run(config, precision, device) for _ in range(2))
             peer.model = TorchTransformer(config, peer.model).to(device).train()

@@ -21,6 +21,7 @@ class TorchTransformer(nn.Module):
 
     def __init__(self, config: Config, ours: Transformer) -> None:
         super().__init__()
+        assert config.inner_dropout is None, "torch.nn.Transformer has one dropout for all"
         self.ours = ours  # for its embeddings and projection; its layers are not used
         sizes = (config.d_model, config.h, config.d_ff, config.dropout)
         options = dict(batch_first=True, norm_first=config.norm == "pre")

@@ -110,7 +110,7 @@ def test_without_ctranslate2_decoding_is_measured_all_the_same(monkeypatch, caps
 
 @pytest.mark.parametrize("part", ["train", "decode", "data"])
 def test_each_part_prints_a_table_and_writes_its_figures(part, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(benchmark_model, "get_config", lambda _: Config(**TINY))
+    monkeypatch.setattr(benchmark_model, "get_config", lambda _: Config(**TINY, inner_dropout=0.0))
     monkeypatch.setattr(benchmark_model, "VOCABULARY", 50)
     monkeypatch.setattr(benchmark_run, "CORPUS_SIZES", (200,))
     monkeypatch.setattr(benchmark_model, "in_a_process_of_its_own", lambda *_: 10**6)
