@@ -14,8 +14,9 @@ from tqdm import tqdm
 
 import phrasebook
 from config import get_config
+from corpus import load_pairs
 from curves import read_curves
-from dataset import form_batches
+from dataset import BilingualDataset, form_batches
 from measuring import ratio, seconds, table
 from tokenizer import Tokenizer, build_tokenizer
 
@@ -49,9 +50,6 @@ def benchmark_data(repeats: int, device: torch.device) -> dict:
 
 def prepare(texts: list[tuple[str, str]], count: int, folder: Path) -> dict:
     """Load, clean and tokenise `count` pairs from files; compare with the tokenizers alone."""
-    from corpus import load_pairs
-    from dataset import BilingualDataset
-
     prefix = folder / f"pairs_{count}"
     for lang, side in (("en", 0), ("it", 1)):
         lines = (f"{texts[i % len(texts)][side]} {i}\n" for i in range(count))
