@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from metrics import score
+from metrics import report, score
 
 TARGET = ["The cat sat on the mat.", "There is a house on the hill, isn't there?", "Yes."]
 PREDICTED = ["The cat sat on a mat.", "There is a house at the hill, is there?", "Yes."]
@@ -86,3 +86,87 @@ def test_error_rates_are_no_mean_over_sentences():
 def test_case_counts():
     scores = score(["the cat sat on the mat."], ["The cat sat on the mat."], "en")
     assert scores.bleu < 100 and scores.chrf < 100 and scores.wer > 0 and scores.cer > 0
+
+
+# A sentence of 17 to 27 characters without blanks, and the same with one or two characters changed.
+UNSPACED = {
+    "cmn": ("我昨天在图书馆借了两本关于历史的书。", "我昨天在图书馆借了三本关于历史的书。"),
+    "zho_Hans": ("我昨天在图书馆借了两本关于历史的书。", "我昨天在图书馆借了三本关于历史的书。"),
+    "yue_Hant": ("我琴日喺圖書館借咗兩本歷史書。", "我琴日喺圖書館借咗三本歷史書。"),
+    "jpn": ("昨日は図書館で本を二冊借りました。", "昨日は図書館で本を三冊借りました。"),
+    "jpn_Jpan": ("昨日は図書館で本を二冊借りました。", "昨日は図書館で本を三冊借りました。"),
+    "tha": ("เมื่อวานฉันยืมหนังสือสองเล่ม", "เมื่อวานฉันยืมหนังสือสามเล่ม"),
+    "km": ("ម្សិលមិញខ្ញុំបានខ្ចីសៀវភៅពីរ", "ម្សិលមិញខ្ញុំបានខ្ចីសៀវភៅបី"),
+    "lo": ("ມື້ວານນີ້ຂ້ອຍຢືມປຶ້ມສອງຫົວ", "ມື້ວານນີ້ຂ້ອຍຢືມປຶ້ມສາມຫົວ"),
+    "my": ("မနေ့ကစာအုပ်နှစ်အုပ်ငှားခဲ့တယ်", "မနေ့ကစာအုပ်သုံးအုပ်ငှားခဲ့တယ်"),
+    "bod_Tibt": ("ཁ་སང་ངས་དཔེ་ཆ་གཉིས་གཡར་པ་ཡིན།", "ཁ་སང་ངས་དཔེ་ཆ་གསུམ་གཡར་པ་ཡིན།"),
+}
+
+
+@pytest.mark.parametrize("lang", UNSPACED)
+def test_a_language_without_blanks_is_scored_by_characters_under_each_of_its_codes(lang):
+    target, predicted = UNSPACED[lang]
+    scores = score([predicted], [target], lang)
+    assert scores.bleu > 40
+    assert 0 < scores.wer < 30  # by blanks it would be 100: the sentence is one word
+    assert "unit:char" in scores.signature and "by:code" in scores.signature
+
+
+@pytest.mark.parametrize("lang", ["xx", "en", "zxx", "und_Latn"])
+def test_the_references_script_decides_where_the_code_does_not_fit_it(lang):
+    for target, predicted in UNSPACED.values():
+        scores = score([predicted], [target], lang)
+        assert scores.bleu > 40 and scores.wer < 30 and "by:references" in scores.signature
+    korean = score(["저는 어제 책을 빌렸습니다."], ["저는 어제 책을 빌렸습니다."], lang)
+    assert "tok:char" in korean.signature and "unit:word" in korean.signature
+
+
+def test_a_romanised_text_is_scored_by_words_whatever_its_code():
+    target = ["wo zuotian zai tushuguan jie le liang ben shu"]
+    scores = score(["wo zuotian zai tushuguan jie le san ben shu"], target, "zh")
+    assert scores.wer == pytest.approx(100 / 9)
+    assert "tok:13a" in scores.signature and "by:references" in scores.signature
+
+
+def test_latin_names_do_not_make_a_chinese_text_a_latin_one():
+    target = ["我用 PyTorch 和 Transformer 写程序"]
+    assert "tok:zh" in score(target, target, "cmn").signature
+
+
+def test_languages_with_blanks_keep_their_words_and_their_signature():
+    for lang, text in (
+        ("en", "a b c d"),
+        ("pt-br", "é a b c"),
+        ("ru", "я был у врача"),
+        ("hi", "मैं घर गया था"),
+    ):
+        scores = score([text], [text], lang)
+        assert "tok:13a" in scores.signature and "unit" not in scores.signature
+
+
+def test_japanese_with_a_chinese_majority_is_japanese_and_chinese_with_a_kana_is_chinese():
+    assert "tok:char" in score(["図書館で本を二冊借用"], ["図書館で本を二冊借用"], "xx").signature
+    text = "这家商店名叫の屋，是一家很有名的杂货店"
+    assert "tok:zh" in score([text], [text], "xx").signature
+
+
+@pytest.mark.parametrize("target", [["gatto rosso", "cane nero"], ["sì", "no", "è vero"]])
+def test_a_perfect_set_without_4_grams_has_100_and_says_how(target):
+    scores = score(target, target, "it")
+    assert scores.bleu == pytest.approx(100) and "eff:yes" in scores.signature
+    assert score(target[::-1], target, "it").bleu < 100
+    assert any("eff:yes" in line and "100.00" in line for line in report(target, target, "it"))
+
+
+def test_one_4_gram_in_the_references_is_enough_for_the_standard_order():
+    target = ["gatto rosso", "il gatto è rosso"]
+    assert "eff:no" in score(target, target, "it").signature
+    assert score(target, target, "it").bleu == pytest.approx(100)
+
+
+def test_the_report_counts_characters_for_ter_and_wer_without_blanks():
+    target, predicted = UNSPACED["tha"]
+    lines = report([predicted] * 2, [target] * 2, "tha")
+    ter, wer = lines[2], lines[4]
+    assert "unit:char|script:Thai|by:code" in ter and "unit:char|script:Thai|by:code" in wer
+    assert all(0 < float(line.split(" = ")[1].split()[0]) < 30 for line in (ter, wer))

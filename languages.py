@@ -1,0 +1,84 @@
+"""How languages are written: in which script, and with or without blanks between words."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Scripts without blanks between words, by the first word of their characters' Unicode names.
+UNSPACED = {
+    "CJK": "Han", "BOPOMOFO": "Han", "HIRAGANA": "Japanese", "KATAKANA": "Japanese",
+    "THAI": "Thai", "LAO": "Lao", "KHMER": "Khmer", "MYANMAR": "Myanmar", "TIBETAN": "Tibetan",
+    "JAVANESE": "Javanese", "BALINESE": "Balinese", "TAI": "Tai", "NEW": "Tai",
+}  # fmt: skip
+# The same scripts by language: ISO 639-1 and 639-3 codes, with the two of 639-2 that differ.
+_LANGUAGES = {
+    "Han": "zh zho chi cmn yue wuu hak nan gan hsn cdo cjy cnp lzh",
+    "Japanese": "ja jpn", "Korean": "ko kor", "Thai": "th tha nod sou", "Lao": "lo lao",
+    "Khmer": "km khm", "Myanmar": "my mya bur shn mnw ksw rki", "Tibetan": "bo bod tib dz dzo",
+    "Tai": "khb tdd",
+}  # fmt: skip
+# And by ISO 15924 code, which follows the language in FLORES codes such as zho_Hans.
+_SUBTAGS = {
+    "Han": "hans hant hani bopo", "Japanese": "jpan hira kana hrkt", "Korean": "kore hang",
+    "Thai": "thai", "Lao": "laoo", "Khmer": "khmr", "Myanmar": "mymr", "Tibetan": "tibt",
+    "Javanese": "java", "Balinese": "bali", "Tai": "lana tale talu",
+}  # fmt: skip
+_OF_LANGUAGE = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
+_OF_SUBTAG = {code: script for script, codes in _SUBTAGS.items() for code in codes.split()}
+# A text belongs to the script of its language code if so many of its letters do. Chinese text has
+# Latin names; a tenth of Chinese letters in English text would be unusual.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The script of some texts.
+
+    `script` is a name such as Thai, Han or Japanese, Korean for Hangul, and "" for any other script
+    that has blanks between words.
+    """
+
+    script: str
+    decided_by: str  # "code" (of the language) or "references" (the script of most letters)
+
+    @property
+    def has_spaces(self) -> bool:
+        return self.script not in UNSPACED.values()
+
+
+def writing_of(lang: str, texts: Iterable[str]) -> Writing:
+    """Return how texts in a language are written.
+
+    The language code decides where at least a tenth of the letters are in its script, or where
+    there are no letters at all. Otherwise the script of most letters decides.
+    """
+    expected = _script_of_code(lang)
+    counts = _letters_by_script(texts)
+    script = expected
+    if counts and not (expected and counts[expected] >= _LEAST_SHARE * counts.total()):
+        script = counts.most_common(1)[0][0]
+    return Writing(script, "code" if script == expected else "references")
+
+
+def _script_of_code(lang: str) -> str:
+    language, *subtags = re.split("[-_]", lang.lower())
+    scripts = [subtag for subtag in subtags if re.fullmatch("[a-z]{4}", subtag)]
+    return _OF_SUBTAG.get(scripts[0], "") if scripts else _OF_LANGUAGE.get(language, "")
+
+
+def _letters_by_script(texts: Iterable[str]) -> Counter:
+    characters = Counter()
+    for text in texts:
+        characters.update(text)
+    counts = Counter()
+    for character, count in characters.items():
+        if unicodedata.category(character).startswith("L"):
+            name = unicodedata.name(character, "").removeprefix("HALFWIDTH ").split(" ")[0]
+            name = name.partition("-")[0]
+            counts["Korean" if name == "HANGUL" else UNSPACED.get(name, "")] += count
+    # Japanese is written in Chinese characters and kana. A quotation in kana makes no Japanese.
+    if counts["Japanese"] > _LEAST_SHARE * counts["Han"]:
+        counts["Japanese"] += counts.pop("Han", 0)
+    return +counts
