@@ -36,10 +36,26 @@ class Progress:
         self.position = next_position
 
     def best(self, monitor: str) -> int | None:
-        """Return the index of the best validation, the first of equals."""
-        sign = -1 if monitor == "val/loss" else 1
-        rows = range(len(self.history))
-        return max(rows, key=lambda i: sign * self.history[i][monitor], default=None)
+        """Return the index of the best validation by a score, the first of equals.
+
+        Validations with the same BLEU are compared by their loss, as printed: to three decimals.
+        BLEU is 0 until the first 4-gram is right, however much the model has learned.
+        """
+
+        def rank(i: int) -> tuple[float, float]:
+            row = self.history[i]
+            if monitor == "val/loss":
+                return -row["val/loss"], 0.0
+            return row[monitor], -round(row["val/loss"], 3)
+
+        return max(range(len(self.history)), key=rank, default=None)
+
+    def ties(self, monitor: str) -> int:
+        """Return how many other validations have the best one's BLEU, so that the loss decided."""
+        if monitor == "val/loss" or not self.history:
+            return 0
+        scores = [row[monitor] for row in self.history]
+        return scores.count(scores[self.best(monitor)]) - 1
 
     def is_finished(self, config: Config) -> bool:
         since_best = len(self.history) - 1 - (self.best(config.monitor) or 0)

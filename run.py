@@ -132,7 +132,7 @@ class Run:
                 raise ValueError(f"the checkpoint {path} has a gradient scaler of another kind")
             self.scaler.load_state_dict(state["scaler"])
         progress = Progress(**{key: state[key] for key in asdict(self.progress)})
-        needed = {"step", "epoch", self.config.monitor}
+        needed = {"step", "epoch", "val/loss", self.config.monitor}
         rows = [("window", progress.window, self.progress.window.keys())]
         rows += [("history", row, needed) for row in progress.history]
         for name, row, keys in rows:

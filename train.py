@@ -105,15 +105,30 @@ def validate(run: Run, interrupt: Interrupt) -> None:
         names = ("SOURCE", "TARGET", "PREDICTED")
         texts = (text if len(text) < 200 else f"{text[:200]}…" for text in sample)
         lines += [f"{name:>10}: {text}" for name, text in zip(names, texts, strict=True)]
-    if len(predicted) > 1 and len(set(predicted)) == 1:
-        lines.append(
-            "every prediction is the same sentence: early in training that passes; later it means "
-            "that the learning rate (--lr, --warmup) does not fit"
-        )
+    lines += hint_on(predicted)
+    is_best = progress.best(config.monitor) == len(progress.history) - 1
+    if is_best and progress.ties(config.monitor):
+        score = row[config.monitor]
+        lines.append(f"{config.monitor} {score:.2f} is the best so far, by its lower val/loss")
     tqdm.write("\n".join(lines))
-    if progress.best(config.monitor) == len(progress.history) - 1:
+    if is_best:
         run.save(get_weights_file_path(config, "best"))
     run.save(run.path())
+
+
+def hint_on(predicted: list[str]) -> list[str]:
+    """Return what to try where all predictions are alike, in no line or one."""
+    if not any(text.replace("[UNK]", "").strip() for text in predicted) and any(predicted):
+        return [
+            "every prediction is made of [UNK] alone: the target's words are not in the "
+            "vocabulary, as in a language without blanks; --tokenizer bpe has no unknown words"
+        ]
+    if len(predicted) > 1 and len(set(predicted)) == 1:
+        return [
+            "every prediction is the same sentence: early in training that passes; later it means "
+            "that the learning rate (--lr, --warmup) does not fit"
+        ]
+    return []
 
 
 def enter_pool(run: Run, interrupt: Interrupt) -> None:
@@ -264,14 +279,26 @@ def fit(run: Run, interrupt: Interrupt) -> None:
         train_pool(run, interrupt)
     run.curves.close()
     if progress.history:
-        best = progress.history[progress.best(config.monitor)]
-        folder = get_weights_folder(config)
-        weights = "" if folder.parent == Path() else f"--weights {folder} "
-        print(
-            f"done: the best is {get_weights_file_path(config, 'best')} of epoch "
-            f"{best['epoch']:02d}, {config.monitor} {best[config.monitor]:.2f}; "
-            f'python translate.py {weights}"a sentence" uses it'
-        )
+        print(result_of(run))
+
+
+def result_of(run: Run) -> str:
+    """Return in a line which validation was the best, and how to translate with its weights."""
+    config, progress = run.config, run.progress
+    row = progress.history[progress.best(config.monitor)]
+    score = f"{config.monitor} {row[config.monitor]:.2f}"
+    ties = progress.ties(config.monitor)
+    if ties:
+        score += f", the lowest val/loss of {ties + 1} validations with that score"
+    folder, path = get_weights_folder(config), get_weights_file_path(config, "best")
+    weights = "" if folder.parent == Path() else f"--weights {folder} "
+    way_on = f'python translate.py {weights}"a sentence" uses'
+    if path.exists():
+        return f"done: the best is {path} of epoch {row['epoch']:02d}, {score}; {way_on} it"
+    return (
+        f"done: the best was epoch {row['epoch']:02d}, {score}, but its checkpoint is not in "
+        f"{folder}; {way_on} {latest_weights_file_path(config)}"
+    )
 
 
 def parse_arguments(arguments: list[str]) -> Config:

@@ -18,6 +18,7 @@ from test_dataset import make_dataset, swap_ids
 from torch._dynamo.testing import CompileCounter
 
 import checkpoint
+import metrics
 import run_data
 import train
 import validation
@@ -1213,3 +1214,79 @@ def test_each_validation_has_a_picture_of_the_same_sentences_attention(tmp_path)
     pictures = events.Images("val/attention")
     assert [each.step for each in pictures] == steps and len(steps) == 2
     assert all(each.encoded_image_string.startswith(b"\x89PNG") for each in pictures)
+
+
+# --- The best of validations that have one score ---
+
+
+def history_of(*scores):
+    return [{"val/bleu": bleu, "val/loss": loss} for bleu, loss in scores]
+
+
+def test_equal_scores_fall_to_the_lower_loss_as_it_is_printed():
+    progress = Progress(history=history_of((0.0, 5.0), (0.0, 3.0), (0.0, 4.0)))
+    assert progress.best("val/bleu") == 1 and progress.ties("val/bleu") == 2
+    progress.history = history_of((7.0, 2.0001), (7.0, 2.0), (6.0, 1.0))
+    assert progress.best("val/bleu") == 0 and progress.ties("val/bleu") == 1
+    progress.history = history_of((7.0, 2.0), (7.5, 3.0))
+    assert progress.best("val/bleu") == 1 and progress.ties("val/bleu") == 0
+    assert progress.best("val/loss") == 0 and progress.ties("val/loss") == 0
+
+
+def test_a_bleu_that_stays_0_neither_keeps_the_untrained_model_nor_ends_the_run(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        validation.metrics,
+        "score",
+        lambda predicted, target, lang: metrics.Scores(cer=0, wer=0, bleu=0, chrf=0, signature=""),
+    )
+    config = small_config(write_number_pairs(tmp_path, count=200), num_epochs=4, patience=1)
+    train_model(config)
+    out = capsys.readouterr().out
+    best = checkpoint.load(get_weights_file_path(config, "best"))
+    losses = [row["val/loss"] for row in best["history"]]
+    assert len(losses) == 4 and losses[-1] == min(losses)
+    assert "val/bleu 0.00 is the best so far, by its lower val/loss" in out
+    assert "the lowest val/loss of 4 validations with that score" in out
+
+
+def test_pairs_of_two_words_train_to_100_and_translate(tmp_path):
+    words = {
+        "red": "rosso",
+        "black": "nero",
+        "small": "piccolo",
+        "old": "vecchio",
+        "tame": "docile",
+    }
+    names = {"cat": "gatto", "dog": "cane", "bird": "uccello", "bear": "orso", "fox": "lupo"}
+    for lang in ("en", "it"):
+        lines = [
+            f"{a} {n}\n" if lang == "en" else f"{names[n]} {words[a]}\n"
+            for a in words
+            for n in names
+        ]
+        (tmp_path / f"two.{lang}").write_text("".join(lines * 4), "utf-8")
+    settings = {**SMALL, "datasource": "two", "validsource": "two", "num_epochs": 12}
+    out = run_script("train.py", *flags(settings)).stdout
+    assert "eff:yes" in out and "val/bleu 100.00" in out and "of epoch 00" not in out
+    assert run_script("translate.py", "old bear").stdout == "orso vecchio\n"
+
+
+def test_predictions_of_unknown_words_alone_name_the_tokenizer_that_has_none():
+    [hint] = train.hint_on(["[UNK] [UNK]", "[UNK]"])
+    assert "--tokenizer bpe" in hint and "learning rate" not in hint
+    assert "--lr" in train.hint_on(["il", "il"])[0]
+    assert not train.hint_on(["il [UNK]", "lo"]) and not train.hint_on(["uno"])
+    assert not train.hint_on([""])
+
+
+def test_a_best_that_lies_in_another_folder_is_not_named(two_epochs, tmp_path, capsys):
+    path = get_weights_file_path(two_epochs, 1)
+    # A rate of nearly 0: what comes is not better.
+    config = replace(two_epochs, preload=str(path), model_folder="./new", num_epochs=3, lr=1e-12)
+    train_model(config)
+    out = capsys.readouterr().out
+    assert not Path("new/tmodel_best.pt").exists()
+    assert "its checkpoint is not in new; python translate.py" in out
+    assert out.strip().endswith("uses new/tmodel_02.pt")
