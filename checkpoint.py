@@ -37,7 +37,11 @@ KEYS = {
     "data": str,  # hash of training and validation texts
     "processes": int,  # that the run had
     "log_dir": str,  # of the run's curves
+    "run_id": str,  # the same in all checkpoints of a run and in the folder of its curves
 }
+
+# What the checkpoints of earlier versions mean where they have no such key.
+BEFORE = {"processes": 1, "pool": 0, "pool_start": 0, "position": "", "run_id": ""}
 
 
 def save(path: Path, state: dict) -> None:
@@ -90,8 +94,7 @@ def load(path: Path) -> dict:
             f"the checkpoint {path} is damaged or not a checkpoint: {reason}"
         ) from None
     if isinstance(state, dict):
-        # What earlier versions did not note, as there was but one.
-        for key, value in (("processes", 1), ("pool", 0), ("pool_start", 0), ("position", "")):
+        for key, value in BEFORE.items():
             state.setdefault(key, value)
     _check_keys(state, path)
     return state

@@ -5,6 +5,8 @@ python curves.py RUN [RUN ...] --output FILE.png draws the curves of runs, such 
 
 import errno
 import itertools
+import json
+import os
 import re
 import sys
 import threading
@@ -27,6 +29,8 @@ except ImportError as error:  # also when a package it needs is missing or too n
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+NOTE = "run.json"  # in a folder of curves: the run that they belong to
 
 
 class Curves:
@@ -55,6 +59,16 @@ class Curves:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
+            self._give_up(error)
+
+    def claim(self, run_id: str, weights: Path) -> None:
+        """Note in the folder which run writes there, and where its weights folder is."""
+        if self.writer is None:
+            return
+        note = {"run_id": run_id, "weights": _relative(weights, self.writer.log_dir)}
+        try:
+            (Path(self.writer.log_dir) / NOTE).write_text(json.dumps(note) + "\n", "utf-8")
+        except OSError as error:
             self._give_up(error)
 
     def add_row(self, row: dict) -> None:
@@ -115,6 +129,34 @@ def new_log_dir(experiment_name: str) -> str:
 def is_log_dir(log_dir: str, experiment_name: str) -> bool:
     """Tell whether `new_log_dir` can have made log_dir."""
     return re.fullmatch(rf"{re.escape(experiment_name)}(_\d+)?", log_dir) is not None
+
+
+def why_not_in(log_dir: str, run_id: str, weights: Path) -> str:
+    """Return why a run with that weights folder cannot continue the curves in log_dir, or "".
+
+    They belong to another run, or to the same run in another weights folder, of which this one is
+    a copy. A folder that was moved, alone or with its curves, continues them.
+    """
+    if not run_id or not any(Path(log_dir).glob("events.*")):  # written before runs had an id
+        return ""
+    try:
+        note = json.loads((Path(log_dir) / NOTE).read_text("utf-8"))
+        owner, folder = note["run_id"], str(note["weights"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        owner, folder = None, ""
+    if owner != run_id:
+        return f"{log_dir} holds the curves of another run"
+    if folder != _relative(weights, log_dir) and (Path(log_dir) / folder).is_dir():
+        original = os.path.normpath(Path(log_dir) / folder)
+        return f"{log_dir} holds the curves of the run in {original}, of which {weights} is a copy"
+    return ""
+
+
+def _relative(weights: Path, log_dir: str) -> str:
+    try:
+        return Path(os.path.relpath(weights, log_dir)).as_posix()
+    except ValueError:  # on another drive of Windows
+        return weights.resolve().as_posix()
 
 
 @dataclass(frozen=True)

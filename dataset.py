@@ -1,7 +1,7 @@
 """Encoded sentence pairs, their masks, and batches of similar lengths."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -209,18 +209,23 @@ class Batch:
     tokens: int  # real target tokens, [EOS] included
 
     def to(self, device: torch.device) -> "Batch":
-        moved = {
-            name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("src", "src_mask", "tgt_in", "tgt_out", "real")
-        }
-        return replace(self, **moved)
+        """Return the batch on a device.
+
+        Only a copy from pinned memory to CUDA may go on in the background. On MPS such a copy reads
+        memory that may hold something else by then.
+        """
+        return self._with(
+            lambda tensor: tensor.to(
+                device, non_blocking=device.type == "cuda" and tensor.is_pinned()
+            )
+        )
 
     def pin_memory(self) -> "Batch":
-        pinned = {
-            name: getattr(self, name).pin_memory()
-            for name in ("src", "src_mask", "tgt_in", "tgt_out", "real")
-        }
-        return replace(self, **pinned)
+        return self._with(Tensor.pin_memory)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        names = ("src", "src_mask", "tgt_in", "tgt_out", "real")
+        return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
 def pad(sequences: Sequence[list[int]], pad_id: int) -> Tensor:

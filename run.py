@@ -57,6 +57,7 @@ class Run:
     precision: torch.dtype
     progress: Progress
     log_dir: str
+    run_id: str
     total_updates: float = math.inf  # as planned (of a stream, and before there is a plan: unknown)
     curves: Curves | None = None  # None until training begins
     unread: list[Update] = field(default_factory=list)  # those since the last look at the device
@@ -117,6 +118,7 @@ class Run:
             "data": self.data.fingerprint,
             "processes": processes.count(),
             "log_dir": self.log_dir,
+            "run_id": self.run_id,
         }
         checkpoint.save(path, state)
         get_attempt_path(self.config).unlink(missing_ok=True)
@@ -278,15 +280,17 @@ def read_attempt(config: Config) -> dict:
     """Return the note of a run that was stopped before its first checkpoint, or nothing."""
     try:
         note = json.loads(get_attempt_path(config).read_text(encoding="utf-8"))
-        return {"log_dir": str(note["log_dir"]), "tokenizers": list(note["tokenizers"])}
+        names = ("log_dir", "run_id")
+        return {name: str(note[name]) for name in names} | {"tokenizers": list(note["tokenizers"])}
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
-        return {"log_dir": "", "tokenizers": []}
+        return {"log_dir": "", "run_id": "", "tokenizers": []}
 
 
-def write_attempt(config: Config, log_dir: str, tokenizers: list[Path]) -> None:
+def write_attempt(run: Run, tokenizers: list[Path]) -> None:
     """Note what a new run makes, so that if it is stopped early the next can take its place."""
-    note = json.dumps({"log_dir": log_dir, "tokenizers": [path.name for path in tokenizers]})
-    checkpoint.write_file(get_attempt_path(config), lambda file: file.write(note.encode()))
+    names = [path.name for path in tokenizers]
+    note = json.dumps({"log_dir": run.log_dir, "run_id": run.run_id, "tokenizers": names})
+    checkpoint.write_file(get_attempt_path(run.config), lambda file: file.write(note.encode()))
 
 
 def delete_leftovers(config: Config) -> None:

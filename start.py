@@ -1,5 +1,6 @@
 """The beginning of a run: a new one, or one brought back from its checkpoint."""
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 import checkpoint
 import processes
 from config import Config, check_same_run, config_from_dict, get_weights_folder
-from curves import is_log_dir, new_log_dir
+from curves import is_log_dir, new_log_dir, why_not_in
 from device import get_device, get_precision, keep_freed_memory
 from model import Transformer, build_transformer
 from progress import Progress
@@ -78,9 +79,20 @@ def write_tokenizers(config: Config, data: RunData, new: list[Path], made_by_us:
             checkpoint.write_file(path, lambda file, text=text: file.write(text))
 
 
-def build_run(
-    config: Config, data: RunData, device: torch.device, precision: torch.dtype, log_dir: str
-) -> Run:
+def choose_log_dir(config: Config, log_dir: str, run_id: str) -> str:
+    """Return the folder of a run's curves: its own so far, where they can go on, or a new one.
+
+    `log_dir` and `run_id` are "" where there are none so far.
+    """
+    if is_log_dir(log_dir, config.experiment_name):
+        reason = why_not_in(log_dir, run_id, get_weights_folder(config))
+        if not reason:
+            return log_dir
+        print(f"{reason}: this run starts curves of its own")
+    return new_log_dir(config.experiment_name)
+
+
+def build_run(config: Config, data: RunData, device: torch.device, precision: torch.dtype) -> Run:
     """Return a run at its beginning, with new weights."""
     tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
     model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
@@ -99,7 +111,8 @@ def build_run(
         device=device,
         precision=precision,
         progress=Progress(),
-        log_dir=log_dir,
+        log_dir="",
+        run_id="",
     )
 
 
@@ -137,7 +150,7 @@ def start_run(config: Config) -> Run:
     if state is None:
         attempt = processes.from_main(lambda: read_attempt(config))
         new_tokenizers = tokenizers_to_build(config, made_by_us=attempt["tokenizers"])
-        log_dir = attempt["log_dir"]
+        log_dir, run_id = attempt["log_dir"], attempt["run_id"]
         data = load_data(config, None, new_tokenizers)
     else:
         saved = config_from_dict(state["config"])
@@ -148,10 +161,11 @@ def start_run(config: Config) -> Run:
         same_folder = path.parent == get_weights_folder(config)
         same_curves = same_folder and saved.experiment_name == config.experiment_name
         log_dir = state["log_dir"] if same_curves else ""
+        run_id = state["run_id"] if same_folder else ""
         data = load_data(config, state)
         print(*changes, sep="\n", end="\n" if changes else "")
 
-    run = build_run(config, data, device, precision, log_dir)
+    run = build_run(config, data, device, precision)
     if state is not None:
         run.restore(path, state)
     batches = len(batches_of(config, data.train, run.progress.epoch, run.progress.pool))
@@ -160,10 +174,10 @@ def start_run(config: Config) -> Run:
     run.plan(batches)
     if config.shard:
         shard(run.model, run.optimizer, device)
-    if not is_log_dir(log_dir, config.experiment_name):
-        run.log_dir = processes.from_main(lambda: new_log_dir(config.experiment_name))
+    run.log_dir = processes.from_main(lambda: choose_log_dir(config, log_dir, run_id))
+    run.run_id = processes.from_main(lambda: run_id or uuid.uuid4().hex)
     tell_start(run, path, state)
     if state is None and processes.is_main():
-        write_attempt(config, run.log_dir, new_tokenizers)
+        write_attempt(run, new_tokenizers)
         write_tokenizers(config, data, new_tokenizers, made_by_us=attempt["tokenizers"])
     return run

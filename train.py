@@ -261,6 +261,7 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     # points at the checkpoint's own step are kept, unless the validation there is yet to come.
     folder = run.log_dir if processes.is_main() else None
     run.curves = Curves(folder, first_step=progress.global_step + (not due))
+    run.curves.claim(run.run_id, get_weights_folder(config))
     if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
         run.curves.add_table("config", ["name", "value"], rows, progress.global_step)

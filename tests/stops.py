@@ -189,7 +189,7 @@ def differences(one, other):
         if not name.endswith(".pt") or name not in names[1]:
             continue
         a, b = (checkpoint.load(Path(folder) / name) for folder in (one, other))
-        for key in a.keys() - {"config", "log_dir"}:
+        for key in a.keys() - {"config", "log_dir", "run_id"}:
             if not equal(a[key], b[key]):
                 found.append(f"{key} in {name}")
     shown = [shown_curves(f"runs/{name}") for name in (one, other)]

@@ -184,3 +184,26 @@ def test_with_a_seed_the_batches_do_not_come_by_length():
     for seed, by_length in ((None, True), ((0, 0), False)):
         longest = [max(src[b].max(), tgt[b].max()) for b in form_batches(src, tgt, 256, seed=seed)]
         assert (longest == sorted(longest)) is by_length
+
+
+@pytest.mark.parametrize(
+    ("device", "is_pinned", "in_background"),
+    [("cuda", True, True), ("cuda", False, False), ("mps", False, False), ("mps", True, False),
+     ("cpu", False, False)],
+)  # fmt: skip
+def test_only_a_copy_from_pinned_memory_to_cuda_goes_on_in_the_background(
+    monkeypatch, device, is_pinned, in_background
+):
+    # No such device is needed: what counts is how the copy is asked for.
+    dataset = make_dataset()
+    batch = dataset.collate([dataset[0], dataset[1]])
+    asked = []
+
+    def to(tensor, device, non_blocking=False):
+        asked.append((str(device), non_blocking))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: is_pinned)
+    batch.to(torch.device(device))
+    assert asked == [(device, in_background)] * 5

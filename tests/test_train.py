@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -1290,3 +1291,89 @@ def test_a_best_that_lies_in_another_folder_is_not_named(two_epochs, tmp_path, c
     assert not Path("new/tmodel_best.pt").exists()
     assert "its checkpoint is not in new; python translate.py" in out
     assert out.strip().endswith("uses new/tmodel_02.pt")
+
+
+# --- Whose curves they are ---
+
+
+def steps_of(log_dir):
+    return [step for step, _ in curves(log_dir)["train/loss"]]
+
+
+@pytest.fixture
+def a_run(tmp_path):
+    """A run of an epoch in ./a_weights, whose curves are in runs/tmodel, and its config."""
+    source = write_number_pairs(tmp_path, count=120)
+    config = small_config(source, num_epochs=1, model_folder="./a_weights")
+    train_model(config)
+    time.sleep(1.1 - time.time() % 1)
+    return config
+
+
+def test_a_copied_weights_folder_leaves_the_originals_curves_alone(a_run, capsys):
+    shutil.copytree("a_weights", "b_weights")
+    before = steps_of("runs/tmodel")
+    train_model(replace(a_run, num_epochs=2, model_folder="./b_weights"))
+    assert steps_of("runs/tmodel") == before
+    assert min(steps_of("runs/tmodel_2")) > max(before)
+    assert "of which b_weights is a copy: this run starts curves of its own" in (
+        capsys.readouterr().out
+    )
+    time.sleep(1.1 - time.time() % 1)
+    for folder in ("a", "b"):  # each goes on in its own
+        train_model(replace(a_run, num_epochs=3, model_folder=f"./{folder}_weights"))
+    assert [path.name for path in sorted(Path("runs").iterdir())] == ["tmodel", "tmodel_2"]
+
+
+def test_a_moved_weights_folder_goes_on_in_its_curves(a_run):
+    Path("a_weights").rename("moved")
+    for epochs in (2, 3):
+        train_model(replace(a_run, num_epochs=epochs, model_folder="./moved"))
+        time.sleep(1.1 - time.time() % 1)
+    assert [path.name for path in Path("runs").iterdir()] == ["tmodel"]
+    assert steps_of("runs/tmodel") == sorted(set(steps_of("runs/tmodel")))
+
+
+def test_a_project_that_is_copied_whole_goes_on_in_its_own_curves(a_run, monkeypatch):
+    Path("copy").mkdir()
+    for name in ("a_weights", "runs"):
+        shutil.copytree(name, f"copy/{name}")
+    before = steps_of("runs/tmodel")
+    monkeypatch.chdir("copy")
+    train_model(replace(a_run, num_epochs=2))
+    assert [path.name for path in Path("runs").iterdir()] == ["tmodel"]
+    assert steps_of("runs/tmodel")[: len(before)] == before
+
+
+def test_a_weights_folder_from_elsewhere_does_not_go_on_in_the_curves_of_another_run(
+    a_run, tmp_path, capsys
+):
+    other = small_config(
+        write_number_pairs(tmp_path, "other", count=90, seed=1), num_epochs=1, model_folder="./o"
+    )
+    Path("elsewhere").mkdir()
+    os.chdir("elsewhere")
+    train_model(other)
+    os.chdir(tmp_path)
+    Path("elsewhere/o").rename("o")
+    before = steps_of("runs/tmodel")
+    train_model(replace(other, num_epochs=2))
+    assert steps_of("runs/tmodel") == before
+    assert "runs/tmodel holds the curves of another run" in capsys.readouterr().out
+
+
+def test_a_checkpoint_without_an_id_goes_on_as_before(a_run):
+    for path in Path("a_weights").glob("*.pt"):
+        state = torch.load(path, weights_only=True)
+        del state["run_id"]
+        torch.save(state, path)
+    train_model(replace(a_run, num_epochs=2))
+    assert [path.name for path in Path("runs").iterdir()] == ["tmodel"]
+    assert checkpoint.load(get_weights_file_path(a_run, 1))["run_id"]
+
+
+@pytest.mark.parametrize("note", ["", "[]", "{}", '{"run_id": 1, "weights": 2}', "[" * 99_999])
+def test_a_damaged_note_of_a_folder_of_curves_makes_them_another_runs(a_run, note):
+    Path("runs/tmodel/run.json").write_text(note)
+    train_model(replace(a_run, num_epochs=2))
+    assert Path("runs/tmodel_2").is_dir()
