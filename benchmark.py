@@ -17,6 +17,7 @@ import tyro
 
 from benchmark_model import benchmark_decode, benchmark_train
 from benchmark_run import benchmark_data, benchmark_processes, benchmark_start
+from console import run_script
 from device import get_device, keep_freed_memory
 from measuring import machine
 
@@ -48,27 +49,25 @@ PARTS = {
 }
 
 
-def main() -> int:
+def measure() -> int:
     options = tyro.cli(Options, prog="benchmark.py", description=__doc__, use_underscores=True)
-    try:
-        device = get_device(options.device)
-        if device.type == "cpu":
-            keep_freed_memory()
-        results: dict[str, object] = machine(device)
-        print("; ".join(f"{name} {value}" for name, value in results.items()))
-        for name, part in PARTS.items():
-            if options.part in ("all", name):
-                started = time.perf_counter()
-                results[name] = part(options.repeats, device)
-                print(f"\n({name}: {time.perf_counter() - started:.0f} s)")
-        if options.json:
-            Path(options.json).write_text(json.dumps(results, indent=2) + "\n", "utf-8")
-    except KeyboardInterrupt:
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"benchmark.py: {error}", file=sys.stderr)
-        return 1
+    device = get_device(options.device)
+    if device.type == "cpu":
+        keep_freed_memory()
+    results: dict[str, object] = machine(device)
+    print("; ".join(f"{name} {value}" for name, value in results.items()))
+    for name, part in PARTS.items():
+        if options.part in ("all", name):
+            started = time.perf_counter()
+            results[name] = part(options.repeats, device)
+            print(f"\n({name}: {time.perf_counter() - started:.0f} s)")
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=2) + "\n", "utf-8")
     return 0
+
+
+def main() -> int:
+    return run_script("benchmark.py", measure)
 
 
 if __name__ == "__main__":

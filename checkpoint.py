@@ -6,6 +6,7 @@ on another machine. It is loaded with weights_only, so nothing in it can run.
 
 import math
 import os
+import time
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -62,7 +63,7 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with_patience(lambda: os.replace(temporary, path))
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error.__context__, OSError):  # torch.save hides what the disk said
@@ -148,11 +149,33 @@ def average(paths: Iterable[Path]) -> dict:
     return {**state, "model": mean}
 
 
+def with_patience(change: Callable[[], object]) -> None:
+    """Rename or delete a file, again for two seconds where that is not permitted.
+
+    On Windows it is not while another program has the file open, such as a virus scanner.
+    """
+    for pause in (0.1, 0.2, 0.4, 0.8, 0.5):
+        try:
+            change()
+            return
+        except PermissionError:
+            time.sleep(pause)
+    change()
+
+
+def delete(path: Path) -> None:
+    """Delete a file that is not needed any more; says so where it cannot, and keeps it."""
+    try:
+        with_patience(lambda: path.unlink(missing_ok=True))
+    except OSError as error:
+        print(f"{path} cannot be deleted ({error.strerror}) and stays")
+
+
 def prune(paths: Iterable[Path]) -> None:
     """Delete checkpoints that newer ones replace."""
     for path in paths:
         if not path.is_dir():  # under a checkpoint's name, but not ours
-            path.unlink(missing_ok=True)
+            delete(path)
 
 
 def _check_archive(archive: zipfile.ZipFile, size: int) -> None:

@@ -275,8 +275,16 @@ def get_attempt_path(config: Config) -> Path:
 
 
 def get_lock_path(config: Config) -> Path:
-    """Return the path of the file that names the process which trains in a folder, meanwhile."""
+    """Return the path of the file that a run keeps locked while it trains in a folder."""
     return get_weights_folder(config) / "train.lock"
+
+
+def get_process_path(config: Config) -> Path:
+    """Return the path of the file that names the process which holds the lock.
+
+    It lies beside the lock: on Windows nobody else can read or write a locked file.
+    """
+    return get_weights_folder(config) / "train.process"
 
 
 def weights_file_paths(config: Config) -> list[Path]:
@@ -368,6 +376,11 @@ def _check_types(config: Config) -> None:
     hints = get_type_hints(Config)
     for field in fields(Config):
         value, hint = getattr(config, field.name), hints[field.name]
+        if isinstance(value, str) and not _is_text(value):
+            raise ValueError(
+                f"{field.name} ({value!r}) is no text in this locale: set PYTHONUTF8=1 to read it "
+                "as UTF-8"
+            )
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
                 choices = ", ".join(get_args(hint))
@@ -379,3 +392,12 @@ def _check_types(config: Config) -> None:
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             names = " or ".join(kind.__name__ for kind in allowed if kind is not type(None))
             raise ValueError(f"{field.name} ({value!r}) must be of type {names}")
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a string holds characters alone, and no bytes that could not be decoded."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

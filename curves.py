@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import tyro
 from tqdm import tqdm
 
+from console import run_script
+
 try:
     from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
     from torch.utils.tensorboard import SummaryWriter
@@ -208,20 +210,19 @@ def draw_curves(runs: dict[str, dict[str, tuple[list[int], list[float]]]]) -> "F
     return figure
 
 
-def main() -> int:
+def draw() -> int:
     options = tyro.cli(Options, prog="curves.py", description=__doc__, use_underscores=True)
-    try:
-        if not options.runs:
-            raise ValueError("name a run's folder, such as runs/tmodel")
-        if Path(options.output).suffix not in (".png", ".pdf", ".svg"):
-            raise ValueError(f"--output {options.output!r} must end in .png, .pdf or .svg")
-        draw_curves({run: read_curves(Path(run)) for run in options.runs}).savefig(
-            options.output, dpi=100
-        )
-    except (ValueError, OSError, ImportError) as error:
-        print(f"curves.py: {error}", file=sys.stderr)
-        return 1
+    if not options.runs:
+        raise ValueError("name a run's folder, such as runs/tmodel")
+    if Path(options.output).suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"--output {options.output!r} must end in .png, .pdf or .svg")
+    curves = {run: read_curves(Path(run)) for run in options.runs}
+    draw_curves(curves).savefig(options.output, dpi=100)
     return 0
+
+
+def main() -> int:
+    return run_script("curves.py", draw)
 
 
 def _leave_to_writer(args: threading.ExceptHookArgs) -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 
 import tyro
 
+from console import run_script
 from engine import export_ctranslate2
 from trained import Trained, load_trained
 
@@ -67,16 +68,13 @@ def export(options: Options) -> None:
     print(f"{folder}: {options.format}, {size / 2**20:,.1f} MiB")
 
 
-def main() -> int:
-    options = tyro.cli(Options, prog="export.py", description=__doc__, use_underscores=True)
-    try:
-        export(options)
-    except KeyboardInterrupt:
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"export.py: {error}", file=sys.stderr)
-        return 1
+def export_by_arguments() -> int:
+    export(tyro.cli(Options, prog="export.py", description=__doc__, use_underscores=True))
     return 0
+
+
+def main() -> int:
+    return run_script("export.py", export_by_arguments)
 
 
 if __name__ == "__main__":

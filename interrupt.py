@@ -1,9 +1,9 @@
-"""Ending a run on SIGINT or SIGTERM."""
+"""Ending a run on SIGINT, SIGTERM or SIGHUP."""
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import processes
 
@@ -17,9 +17,10 @@ class Interrupted(BaseException):
 
 
 class Interrupt:
-    """Raises Interrupted on the first SIGINT or SIGTERM within a `with` block.
+    """Raises Interrupted on the first SIGINT, SIGTERM or SIGHUP within a `with` block.
 
-    Inside `postponed` it waits for the next `check`. A second signal ends the process at once.
+    SIGHUP, by which a closed terminal ends its programs, stays ignored under `nohup`. Inside
+    `postponed` the signal waits for the next `check`. A second one ends the process at once.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,11 @@ class Interrupt:
         self.is_postponed = False
 
     def __enter__(self) -> "Interrupt":
-        self.before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        signals = [signal.SIGINT, signal.SIGTERM]
+        hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+        if hangup and signal.getsignal(hangup) != signal.SIG_IGN:
+            signals.append(hangup)
+        self.before = {each: signal.signal(each, self._note) for each in signals}
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -69,4 +74,5 @@ class Interrupt:
             raise Interrupted(signum)
         if processes.is_main():
             # Not by print, which the signal may have come into the middle of.
-            os.write(2, b"\nstopping after this step; once more stops at once\n")
+            with suppress(OSError):  # nobody reads standard error any more
+                os.write(2, b"\nstopping after this step; once more stops at once\n")

@@ -34,8 +34,6 @@ def joined() -> Iterator[None]:
         yield
         return
     has_cuda = torch.cuda.is_available()
-    if has_cuda:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     store, number, size = next(dist.rendezvous("env://"))
     if os.environ["GROUP_WORLD_SIZE"] == "1":
         # After a restart the launcher's store still has the addresses of those that were killed.
@@ -58,6 +56,23 @@ def joined() -> Iterator[None]:
             raise LostProcess(f"another process of the run is gone: {error}") from None
         raise
     dist.destroy_process_group()
+
+
+def take_own_gpu(device: torch.device) -> None:
+    """Make `cuda` this process's own GPU, by its number on this machine.
+
+    Raises ValueError where there are fewer GPUs than processes.
+    """
+    if device.type != "cuda" or not _are_joined():
+        return
+    number, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if number >= gpus:
+        started = os.environ["LOCAL_WORLD_SIZE"]
+        raise ValueError(
+            f"torchrun started {started} processes on a machine with {gpus} GPUs: "
+            f"--nproc_per_node={gpus}, or --device cpu"
+        )
+    torch.cuda.set_device(number)
 
 
 def rank() -> int:

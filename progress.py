@@ -1,6 +1,10 @@
 """Where a training run stands, and what is next."""
 
+import math
+import time
 from dataclasses import dataclass, field
+
+from tqdm import tqdm
 
 from config import Config
 
@@ -69,3 +73,18 @@ class Progress:
         return self.global_step > done and (
             self.batch == 0 or (every is not None and self.global_step % every == 0)
         )
+
+
+class Pace:
+    """Says in words where a training is, and how long the rest takes at the pace so far."""
+
+    def __init__(self, first_step: int) -> None:
+        self.first_step, self.started = first_step, time.perf_counter()
+
+    def where(self, step: int, total: float) -> str:
+        """Return the update and, where the number of all updates is known, the time left."""
+        if total == math.inf:
+            return f"update {step:,}"
+        seconds = (time.perf_counter() - self.started) / (step - self.first_step)
+        left = tqdm.format_interval(seconds * max(total - step, 0))
+        return f"update {step:,} of {total:,}, {left} left"

@@ -6,7 +6,7 @@ import math
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from config import (
     Config,
     get_attempt_path,
     get_lock_path,
+    get_process_path,
     get_weights_file_path,
     get_weights_folder,
     newer_weights_file_paths,
@@ -57,7 +58,7 @@ class Run:
     precision: torch.dtype
     progress: Progress
     log_dir: str
-    run_id: str
+    run_id: str = ""
     total_updates: float = math.inf  # as planned (of a stream, and before there is a plan: unknown)
     curves: Curves | None = None  # None until training begins
     unread: list[Update] = field(default_factory=list)  # those since the last look at the device
@@ -121,7 +122,7 @@ class Run:
             "run_id": self.run_id,
         }
         checkpoint.save(path, state)
-        get_attempt_path(self.config).unlink(missing_ok=True)
+        checkpoint.delete(get_attempt_path(self.config))
         if not self.progress.skipped_in_row:
             checkpoint.prune(obsolete_weights_file_paths(self.config))
 
@@ -168,14 +169,16 @@ def only_run(config: Config) -> Iterator[None]:
     Makes the weights folder, so that one that cannot be written to is noticed now; deletes what it
     made and what is still empty in the end. Raises ValueError that names the process which has it.
     """
-    folder, path = get_weights_folder(config), get_lock_path(config)
+    folder, path, note = (
+        get(config) for get in (get_weights_folder, get_lock_path, get_process_path)
+    )
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, timeout=0)
         lock.acquire()
     except Timeout:
-        holder = path.read_text(encoding="utf-8") or "another process"
+        holder = note.read_text(encoding="utf-8") if note.exists() else "another process"
         raise ValueError(
             f"{folder} is in use by {holder}, which trains there; wait for it, or choose another "
             "--model_folder"
@@ -184,11 +187,17 @@ def only_run(config: Config) -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         raise OSError(f"{folder} cannot be written to: {reason}; --model_folder PATH") from None
     try:
-        path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        note.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is locked: nobody can have it open and locked
-        lock.release()
+        checkpoint.delete(note)
+        try:
+            path.unlink(missing_ok=True)  # while it is locked: nobody can have it open and locked
+            lock.release()
+        except PermissionError:  # on Windows, where a file that is open cannot be deleted
+            lock.release()
+            with suppress(OSError):  # the next run may have it already
+                path.unlink(missing_ok=True)
         for each in made:
             if each.is_dir() and not any(each.iterdir()):
                 each.rmdir()
@@ -272,7 +281,7 @@ def set_newer_aside(config: Config, progress: Progress) -> None:
     for path in newer:
         asides = (path.with_name(f"{path.name}.old{number or ''}") for number in itertools.count())
         aside = next(name for name in asides if not name.exists())
-        path.rename(aside)
+        checkpoint.with_patience(lambda path=path, aside=aside: path.rename(aside))
         print(f"{path} is newer than the checkpoint that this goes on from: now {aside.name}")
 
 
@@ -299,4 +308,4 @@ def delete_leftovers(config: Config) -> None:
     tokenizers = [path.with_name(f"{path.name}.tmp") for path in tokenizer_paths(config)]
     for path in (*folder.glob(f"{config.model_basename}*.tmp"), *tokenizers):
         if path.parent == folder:  # tokenizers elsewhere are the user's
-            path.unlink(missing_ok=True)
+            checkpoint.delete(path)

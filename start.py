@@ -112,7 +112,6 @@ def build_run(config: Config, data: RunData, device: torch.device, precision: to
         precision=precision,
         progress=Progress(),
         log_dir="",
-        run_id="",
     )
 
 
@@ -143,6 +142,7 @@ def start_run(config: Config) -> Run:
     """
     check_processes(config)
     device = get_device(config.device)
+    processes.take_own_gpu(device)
     precision = get_precision(config.precision, device)
     if device.type == "cpu":
         keep_freed_memory()

@@ -159,7 +159,9 @@ def build_tokenizer(
         )
     else:
         raise ValueError(f"tokenizer ({kind!r}) must be word or bpe")
-    backend.train_from_iterator(tqdm(texts, desc="training tokenizer", delay=2), trainer)
+    backend.train_from_iterator(
+        tqdm(texts, desc="training tokenizer", delay=2, disable=None), trainer
+    )
     return _checked(backend, "the new tokenizer")
 
 

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 import checkpoint
+import console
 import processes
 from config import (
     PRESETS,
@@ -32,7 +33,7 @@ from curves import Curves
 from device import is_out_of_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer
-from progress import Progress
+from progress import Pace, Progress
 from run import Run, delete_leftovers, only_run, set_newer_aside
 from run_data import batches_of
 from samples import sample_attention, sample_translations
@@ -143,7 +144,7 @@ def enter_pool(run: Run, interrupt: Interrupt) -> None:
         run.data = replace(data, train=train, position=position, next_position=after)
 
 
-def train_pool(run: Run, interrupt: Interrupt) -> None:
+def train_pool(run: Run, interrupt: Interrupt, pace: Pace) -> None:
     """Train to the end of the pool, or until patience is lost; save and validate on the way.
 
     The pool is all of the epoch, but of a stream. The batches are dealt to the processes one by
@@ -168,6 +169,7 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
         unit="update",
         initial=done // of_update,
         total=math.ceil(len(batches) / of_update),
+        disable=None,  # where there is no terminal
     )
     started, tokens = time.perf_counter(), 0  # of the training since the last point
     run.model.train()
@@ -192,7 +194,10 @@ def train_pool(run: Run, interrupt: Interrupt) -> None:
             if saving or logging or len(run.unread) >= config.max_bad_updates:
                 settle_updates(run)
             if logging:
-                bar.set_postfix_str(log_window(run, tokens / (time.perf_counter() - started)))
+                words = log_window(run, tokens / (time.perf_counter() - started))
+                bar.set_postfix_str(words)
+                if not console.shows_bars():
+                    print(f"{pace.where(progress.global_step, run.total_updates)}, {words}")
                 started, tokens = time.perf_counter(), 0
             if saving:
                 run.save(run.path())
@@ -276,8 +281,9 @@ def fit(run: Run, interrupt: Interrupt) -> None:
                 f"only {updates:,} updates are planned, fewer than warmup ({config.warmup:,}): the "
                 "learning rate never gets to its peak; a lower --warmup or --batch_tokens helps"
             )
+    pace = Pace(progress.global_step)
     while not progress.is_finished(config):
-        train_pool(run, interrupt)
+        train_pool(run, interrupt, pace)
     run.curves.close()
     if progress.history:
         print(result_of(run))
@@ -320,11 +326,14 @@ def parse_arguments(arguments: list[str]) -> Config:
     )
 
 
-def main() -> int:
+def train() -> int:
     try:
         with processes.joined():
             config = parse_arguments(sys.argv[1:])
+            console.outlive_readers()
             train_model(config)
+    except BrokenPipeError:  # of the help: nobody reads it any more
+        raise
     except processes.LostProcess as error:
         # It has told its own trouble, or was killed; torchrun says which.
         if processes.is_main():
@@ -347,6 +356,10 @@ def main() -> int:
         processes.tell_error("train.py", words[0])
         return 1
     return 0
+
+
+def main() -> int:
+    return console.run_script("train.py", train)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # while the imports below take their seconds
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -16,6 +15,7 @@ import torch
 import tyro
 from tqdm import tqdm
 
+from console import run_script
 from device import get_device, is_out_of_memory, keep_freed_memory
 from engine import load_exported
 from sources import read_lines
@@ -85,7 +85,7 @@ def translate_file(translator: Translator, source: Path, target: Path | None) ->
         note(f"{unknown:,} unknown words in {source}")
     file = open(target, "w", encoding="utf-8", newline="\n") if target else sys.stdout
     best = []
-    with tqdm(total=len(lines), unit="line", desc="translating", delay=2) as bar:
+    with tqdm(total=len(lines), unit="line", desc="translating", delay=2, disable=None) as bar:
         for start in range(0, len(lines), CHUNK):
             found = translator.translate(lines[start : start + CHUNK], start + 1)
             best += [translations[0].text for translations in found]
@@ -189,49 +189,45 @@ def prompt_lines(lang: str) -> Iterator[str]:
             return
 
 
-def main() -> int:
+def translate() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     options = tyro.cli(Options, prog="translate.py", description=__doc__, use_underscores=True)
-    for stream in filter(None, (sys.stdin, sys.stdout)):
-        stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    check_files(options)
     try:
-        check_files(options)
-        translator = load_translator(options)
-        if options.input:
-            if options.target:
-                score_file(translator, Path(options.input), Path(options.target))
-            elif options.reference:
-                compare_file(translator, options)
-            else:
-                output = Path(options.output) if options.output else None
-                translate_file(translator, Path(options.input), output)
-            return draw_file(translator, Path(options.input)) if options.attention else 0
-        if options.text:
-            # Bytes of the command line that are no UTF-8 come as lone surrogates.
-            text = " ".join(options.text).encode("utf-8", "surrogateescape")
-            lines = iter(text.decode("utf-8", "replace").split("\n"))
-        elif sys.stdin is None:
-            raise ValueError("there is no sentence and no standard input; give one, or --input")
-        elif sys.stdin.isatty():
-            lines = prompt_lines(translator.config.lang_src)
-        else:
-            lines = (line.removesuffix("\n") for line in sys.stdin)
-        return translate_lines(translator, lines)
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # whoever read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ValueError, OSError) as error:
-        print(f"translate.py: {error}", file=sys.stderr)
-        return 1
+        return answer(load_translator(options), options)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         first = str(error).splitlines()[:1] or ["out of memory"]
-        print(f"translate.py: {first[0]}; --batch_tokens may be lower", file=sys.stderr)
-        return 1
+        raise ValueError(f"{first[0]}; --batch_tokens may be lower") from None
+
+
+def answer(translator: Translator, options: Options) -> int:
+    """Translate what the options name: a file, a sentence, lines as they come, or a prompt."""
+    if options.input:
+        if options.target:
+            score_file(translator, Path(options.input), Path(options.target))
+        elif options.reference:
+            compare_file(translator, options)
+        else:
+            output = Path(options.output) if options.output else None
+            translate_file(translator, Path(options.input), output)
+        return draw_file(translator, Path(options.input)) if options.attention else 0
+    if options.text:
+        # Bytes of the command line that are no UTF-8 come as lone surrogates.
+        text = " ".join(options.text).encode("utf-8", "surrogateescape")
+        lines = iter(text.decode("utf-8", "replace").split("\n"))
+    elif sys.stdin is None:
+        raise ValueError("there is no sentence and no standard input; give one, or --input")
+    elif sys.stdin.isatty():
+        lines = prompt_lines(translator.config.lang_src)
+    else:
+        lines = (line.removesuffix("\n") for line in sys.stdin)
+    return translate_lines(translator, lines)
+
+
+def main() -> int:
+    return run_script("translate.py", translate)
 
 
 if __name__ == "__main__":

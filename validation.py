@@ -60,7 +60,7 @@ def run_validation(
     """
     tokenizer = dataset.tokenizer_tgt
     batches = form_batches(dataset.src_lens, dataset.tgt_lens, config.batch_tokens)
-    bar = tqdm(total=len(dataset), desc=name, unit="sentence", leave=False, delay=2)
+    bar = tqdm(total=len(dataset), desc=name, unit="sentence", leave=False, delay=2, disable=None)
 
     def translate_share() -> dict[int, tuple[float, list[str]]]:
         """Return loss and texts of those batches, by number, that are this process's."""

@@ -1,5 +1,8 @@
 """Full disks, damaged and hostile files, two runs at once, signals, bad numbers, no memory."""
 
+import builtins
+import errno
+import io
 import json
 import math
 import os
@@ -17,16 +20,20 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, SMALL, flags, run_script, small_config, write_number_pairs
+from filelock import Timeout
 from test_checkpoint import Bomb, make_state
 from test_train import assert_same_run, curves, do_update, first_batch, make_run, train_with_stops
 
 import checkpoint
 import curves as curves_room
+import processes
+import run as run_room
 import train
 import update
 from config import (
     get_attempt_path,
     get_lock_path,
+    get_process_path,
     get_weights_file_path,
     get_weights_folder,
 )
@@ -862,3 +869,135 @@ def test_numbers_are_read_in_the_order_of_the_updates(tmp_path):
     assert run.unread == [] and run.progress.window["updates"] == 3
     assert run.progress.window["loss"] == pytest.approx(np.sum(losses))
     assert json.dumps(run.progress.window)
+
+
+# --- Windows, by its rules: a file that is locked or open shuts everybody else out ---
+
+
+class WindowsLock:
+    """A lock as filelock makes it on Windows: no other handle reads, writes or deletes the file."""
+
+    locked: set[Path] = set()
+
+    def __init__(self, path, timeout):
+        self.path = Path(path).absolute()
+
+    def acquire(self):
+        if self.path in self.locked:
+            raise Timeout(str(self.path))
+        self.path.touch()
+        self.locked.add(self.path)
+
+    def release(self):
+        self.locked.discard(self.path)
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    def refusing(real):
+        def call(path, *arguments, **keywords):
+            is_path = isinstance(path, (str, Path))
+            if is_path and Path(path).absolute() in WindowsLock.locked:
+                raise PermissionError(errno.EACCES, "The process cannot access the file", str(path))
+            return real(path, *arguments, **keywords)
+
+        return call
+
+    monkeypatch.setattr(run_room, "FileLock", WindowsLock)
+    monkeypatch.setattr(io, "open", refusing(io.open))
+    monkeypatch.setattr(builtins, "open", refusing(builtins.open))
+    for name in ("open", "unlink", "remove", "rename", "replace"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    yield
+    WindowsLock.locked.clear()
+
+
+def test_training_begins_and_ends_where_a_lock_shuts_out_every_other_handle(tmp_path, windows):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    train_model(config)
+    assert get_weights_file_path(config, 0).exists()
+    assert not get_lock_path(config).exists() and not get_process_path(config).exists()
+
+
+def test_a_second_run_is_refused_where_nobody_can_read_the_lock(tmp_path, windows):
+    config = small_config(write_number_pairs(tmp_path, count=60))
+    with only_run(config):
+        with pytest.raises(ValueError, match=f"is in use by process {os.getpid()} on"):
+            with only_run(config):
+                pass
+        assert get_process_path(config).exists()
+
+
+def held(monkeypatch, name, times, matches):
+    """Have os.NAME fail so many times for a path, as while another program has the file open."""
+    real, left = getattr(os, name), [times]
+
+    def call(path, *arguments, **keywords):
+        target = str(arguments[0] if arguments and name == "replace" else path)
+        if matches in target and left[0]:
+            left[0] -= 1
+            raise PermissionError(errno.EACCES, "The process cannot access the file", target)
+        return real(path, *arguments, **keywords)
+
+    monkeypatch.setattr(os, name, call)
+    monkeypatch.setattr(checkpoint.time, "sleep", lambda seconds: None)
+    return left
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_a_checkpoint_that_another_program_reads_is_replaced_when_it_is_done(
+    one_epoch, monkeypatch, times
+):
+    left = held(monkeypatch, "replace", times, "tmodel_best.pt")
+    state = checkpoint.load(get_weights_file_path(one_epoch, "best"))
+    checkpoint.save(get_weights_file_path(one_epoch, "best"), {**state, "global_step": 77})
+    assert left == [0]
+    assert checkpoint.load(get_weights_file_path(one_epoch, "best"))["global_step"] == 77
+
+
+def test_a_checkpoint_that_stays_open_elsewhere_is_an_error_that_damages_nothing(
+    one_epoch, monkeypatch
+):
+    path = get_weights_file_path(one_epoch, "best")
+    before = path.read_bytes()
+    held(monkeypatch, "replace", 99, "tmodel_best.pt")
+    with pytest.raises(OSError, match="tmodel_best.pt cannot be written: The process cannot"):
+        checkpoint.save(path, checkpoint.load(path))
+    assert path.read_bytes() == before and not list(path.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize(("times", "is_left"), [(2, False), (99, True)])
+def test_an_old_checkpoint_that_is_open_elsewhere_does_not_end_the_run(
+    tmp_path, monkeypatch, capsys, times, is_left
+):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=3, keep_last=1)
+    held(monkeypatch, "unlink", times, "tmodel_00.pt")
+    train_model(config)
+    assert get_weights_file_path(config, 2).exists()
+    assert get_weights_file_path(config, 0).exists() == is_left
+    assert ("tmodel_00.pt cannot be deleted" in capsys.readouterr().out) == is_left
+
+
+# --- GPUs ---
+
+
+@pytest.mark.parametrize(
+    ("device", "number", "outcome"),
+    [("cuda", "1", 1), ("cpu", "3", None), ("cuda", "2", ValueError), ("mps", "3", None)],
+)
+def test_each_process_takes_a_gpu_of_its_own_only_where_the_run_computes_on_gpus(
+    monkeypatch, device, number, outcome
+):
+    taken = []
+    monkeypatch.setattr(processes, "_are_joined", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv("LOCAL_RANK", number)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    if outcome is ValueError:
+        words = "started 4 processes on a machine with 2 GPUs: --nproc_per_node=2, or --device cpu"
+        with pytest.raises(ValueError, match=words):
+            processes.take_own_gpu(torch.device(device))
+    else:
+        processes.take_own_gpu(torch.device(device))
+    assert taken == ([outcome] if outcome == 1 else [])

@@ -1,0 +1,98 @@
+"""The standard streams of the scripts: their encoding, their end, and what a log shows."""
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+PIPE_CLOSED = 128 + 13  # exit code of a program that SIGPIPE ends
+
+
+def set_up_streams() -> None:
+    """Make the standard streams UTF-8, whatever the locale, and replace those that are closed.
+
+    Half a character, which no encoding has, is written as a question mark.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None and name != "stdin":  # closed by the caller, or a program without console
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    if not shows_bars():
+        for library in ("HF_DATASETS", "HF_HUB"):
+            os.environ.setdefault(f"{library}_DISABLE_PROGRESS_BARS", "1")
+
+
+class OutputThatMayEnd(io.FileIO):
+    """A file descriptor that takes all output, also after its reader, terminal or disk is gone."""
+
+    def write(self, data: bytes) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            discard_output(self.fileno())
+            if self.fileno() == 1:
+                with suppress(OSError):
+                    os.write(2, f"standard output cannot be written ({error})\n".encode())
+            return len(data)
+
+
+def outlive_readers() -> None:
+    """Keep a standard output or error that fails from ending the process.
+
+    `tee` dies of the same Ctrl-C that asks a training to save; a terminal is closed; a log fills
+    the disk. From the first failure on, that stream is discarded.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper):
+            stream.flush()
+            raw = OutputThatMayEnd(stream.fileno(), "w", closefd=False)
+            lasting = io.TextIOWrapper(
+                io.BufferedWriter(raw),
+                encoding=stream.encoding,
+                errors=stream.errors,
+                newline="\n",
+                line_buffering=True,
+            )
+            setattr(sys, name, lasting)
+            setattr(sys, f"__{name}__", lasting)
+
+
+def discard_output(descriptor: int) -> None:
+    """Send to nowhere what is still written to a file descriptor."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def shows_bars() -> bool:
+    """Tell whether somebody looks at progress bars: else a log should have plain lines."""
+    return sys.stderr.isatty()
+
+
+def run_script(name: str, work: Callable[[], int]) -> int:
+    """Do the work of a script; returns its exit code.
+
+    A user's mistake (ValueError, OSError, a package that is missing) is one line on standard error
+    and exit code 1, Ctrl-C is 130. Whoever reads the output may have seen enough, as `head`: that
+    ends the script with 141 and without a word.
+    """
+    set_up_streams()
+    try:
+        try:
+            return work()
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        for descriptor in (1, 2):  # one of them, and Python flushes both at its end
+            discard_output(descriptor)
+        return PIPE_CLOSED
+    except (ValueError, OSError, ImportError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
