@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hub import last_line
-from sources import MAX_CHARS, find_rows
+from lines import MAX_CHARS
+from records import pair_of
+from sources import find_rows
 from tokenizer import clean_text
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
-    b"".join(Path(__file__).with_name(room).read_bytes() for room in ("corpus.py", "tokenizer.py"))
+    b"".join(
+        Path(__file__).with_name(room).read_bytes()
+        for room in ("corpus.py", "records.py", "tokenizer.py")
+    )
 ).hexdigest()
 
 # Pairs that are worked on at a time: what an interruption costs at most.
@@ -57,9 +62,9 @@ def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train")
 def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Dataset":
     """Return the cleaned pairs of a source, columns `src_text` and `tgt_text`, on disk.
 
-    A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv
-    or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for those that
-    have several: train, validation, test. Prints what was found and dropped.
+    A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv,
+    .txt or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for sources
+    that have several: train, validation, test. Prints what was found and dropped.
     Raises ValueError or FileNotFoundError, in one line, for what a user can mend.
     """
     from datasets.exceptions import DatasetGenerationError
@@ -71,7 +76,10 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
     except DatasetGenerationError as error:
         if isinstance(error.__cause__, OSError):
             raise error.__cause__ from None
-        raise ValueError(f"{source} cannot be read: {last_line(error)}") from None
+        reason = last_line(error)
+        if source not in reason:
+            reason = f"{source} cannot be read: {reason}"
+        raise ValueError(reason) from None
     dropped = len(rows) - len(pairs)
     too_long = _count_long(rows, lang_src, lang_tgt) if dropped else 0
     if not len(pairs):
@@ -157,32 +165,17 @@ def _count_long_of_batch(
 
 
 def _raw_pairs(batch: dict[str, list], lang_src: str, lang_tgt: str) -> Iterator[tuple[str, str]]:
-    """Yield each row's two texts as they are; none is empty text."""
-    sides = zip(
-        _column(batch, "src_text", lang_src), _column(batch, "tgt_text", lang_tgt), strict=True
-    )
-    for pair in sides:
-        yield tuple(str(text) if _is_text(text) else "" for text in pair)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
-
-
-def _column(batch: dict[str, list], name: str, lang: str) -> list:
-    """Pick one side's texts: by our own column name, by language, or inside `translation`."""
-    for key in (name, lang):
-        if key in batch:
-            return batch[key]
-    if "translation" in batch:
-        for row in batch["translation"]:
-            if not isinstance(row, (dict, type(None))):
-                raise ValueError(f"translation must hold a text a language, not {str(row)[:80]!r}")
-        return [(row or {}).get(lang) for row in batch["translation"]]
-    raise ValueError(
-        f"no column translation or {lang}; the columns are {', '.join(batch)} (of .csv and .tsv, "
-        "what the first line says)"
-    )
+    """Yield each row's two texts as they are; what a row lacks is empty text."""
+    langs = (lang_src, lang_tgt)
+    if set(batch) == {"src_text", "tgt_text"}:  # of our own readers, which yield texts alone
+        yield from zip(batch["src_text"], batch["tgt_text"], strict=True)
+        return
+    for lang, side in zip(langs, ("src_text", "tgt_text"), strict=True):
+        if batch.keys().isdisjoint(("translation", lang, side)):
+            raise ValueError(f"no column translation or {lang}; the columns are {', '.join(batch)}")
+    for values in zip(*batch.values(), strict=True):
+        src_text, tgt_text = pair_of(dict(zip(batch, values, strict=True)), langs)
+        yield src_text or "", tgt_text or ""
 
 
 def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":
