@@ -203,7 +203,7 @@ PRESETS: dict[str, dict[str, object]] = {
 # What a checkpoint fixes for its run: with other values its weights or its position mean nothing.
 FIXED_BY_CHECKPOINT = (
     "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
-    "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
+    "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
     "monitor", "streaming",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.

@@ -69,7 +69,8 @@ def get_ds(
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
     elif tokenizers is None:
         tokenizers = get_saved_tokenizers(state)
-        check_same_tokenizers(config, tokenizers)
+        saved_name = state["config"].get("tokenizer_file", Config.tokenizer_file)
+        check_same_tokenizers(config, saved_name, tokenizers)
     stream, position, next_position = None, "", ""
     if config.streaming:
         stream = Stream(config, tokenizers)
@@ -119,10 +120,21 @@ def batches_of(
     return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
 
 
-def check_same_tokenizers(config: Config, saved: Sequence[Tokenizer]) -> None:
-    """Raise ValueError if the user's own tokenizer files are others than a checkpoint's."""
+def check_same_tokenizers(config: Config, saved_name: str, saved: Sequence[Tokenizer]) -> None:
+    """Raise ValueError if the user's own tokenizer files hold others than a checkpoint.
+
+    `saved_name` is the checkpoint's `tokenizer_file`. Under another name, as in a project that has
+    been moved, the files must be there, and hold the same.
+    """
+    is_renamed = saved_name != config.tokenizer_file
     for path, tokenizer in zip(tokenizer_paths(config), saved, strict=False):
-        is_own = path.parent != get_weights_folder(config)
+        if is_renamed and not path.is_file():
+            raise ValueError(
+                f"tokenizer_file: the checkpoint says {saved_name}, you say "
+                f"{config.tokenizer_file}, and there is no {path}; name the file that the run "
+                "began with, or start a new one by --model_folder NAME"
+            )
+        is_own = is_renamed or path.parent != get_weights_folder(config)
         if is_own and path.is_file() and load_tokenizer(path).to_json() != tokenizer.to_json():
             raise ValueError(
                 f"tokenizer_file: the checkpoint has another tokenizer, of {tokenizer.size} "

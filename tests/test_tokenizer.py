@@ -1,11 +1,18 @@
 """Text comes back as it went in; control tokens are never made from text."""
 
+import json
+import shutil
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import tokenizers
+from conftest import small_config, write_number_pairs
 from tokenizers import models, pre_tokenizers
 
+import checkpoint
+from config import get_weights_file_path
 from tokenizer import (
     SPECIAL_TOKENS,
     build_tokenizer,
@@ -13,6 +20,7 @@ from tokenizer import (
     load_tokenizer,
     tokenizer_from_json,
 )
+from train import train_model
 
 TEXTS = [
     "don't stop, ten-year-old!",
@@ -214,3 +222,44 @@ def test_composed_and_decomposed_letters_are_the_same(kind):
     tokenizer = build(kind, ["caf\u00e9"])
     assert tokenizer.encode("cafe\u0301") == tokenizer.encode("caf\u00e9")
     assert not tokenizer.unknown_words("cafe\u0301")
+
+
+def test_a_run_goes_on_with_tokenizer_files_that_were_moved_or_written_anew(tmp_path, capsys):
+    (tmp_path / "old").mkdir()
+    for lang, text in (("en", "one two three"), ("it", "uno due")):
+        path = tmp_path / "old" / f"own_{lang}.json"
+        path.write_text(build("word", [text]).to_json(), "utf-8")
+    old = str(tmp_path / "old" / "own_{0}.json")
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, tokenizer_file=old)
+    train_model(config)
+    (tmp_path / "old").rename(tmp_path / "new")
+    new = str(tmp_path / "new" / "own_{0}.json")
+    moved = replace(config, num_epochs=2, tokenizer_file=new)
+    train_model(moved)
+    assert f"tokenizer_file: the checkpoint says {old}, you say {new}" in capsys.readouterr().out
+    # In the weights folder under the usual name, with blanks between the same entries.
+    for lang in ("en", "it"):
+        text = (tmp_path / "new" / f"own_{lang}.json").read_text("utf-8")
+        indented = json.dumps(json.loads(text), indent=4)
+        Path("train_weights", f"tokenizer_{lang}.json").write_text(indented, "utf-8")
+    usual = replace(config, num_epochs=3, tokenizer_file="tokenizer_{0}.json")
+    train_model(usual)
+    assert checkpoint.load(get_weights_file_path(config, 2))["epoch"] == 3
+
+
+@pytest.mark.parametrize("name", ["elsewhere/own_{0}.json", "tokenizer_{0}.json"])
+def test_a_run_is_refused_tokenizer_files_with_other_content_or_none(tmp_path, name):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    config = replace(config, tokenizer_file=str(tmp_path / "own_{0}.json"))
+    for lang, text in (("en", "one two three"), ("it", "uno due")):
+        (tmp_path / f"own_{lang}.json").write_text(build("word", [text]).to_json(), "utf-8")
+    train_model(config)
+    other = replace(config, num_epochs=2, tokenizer_file=name)
+    path = Path(*Path(name).parts[:-1] or ("train_weights",), Path(name).name)
+    with pytest.raises(ValueError, match=r"own_\{0\}.json, you say .*, and there is no .*_en.json"):
+        train_model(other)
+    path.parent.mkdir(exist_ok=True)
+    for lang in ("en", "it"):
+        shutil.copy(tmp_path / "own_it.json", str(path).format(lang))
+    with pytest.raises(ValueError, match="tokenizer_file: .* of 7 entries, than .*, of 6"):
+        train_model(other)
