@@ -133,11 +133,6 @@ class Config:
             )
 
     def _check_streaming(self) -> None:
-        if "," in self.datasource or re.search(r":\d+$", self.datasource):
-            raise ValueError(
-                f"streaming reads one source, without a weight, not datasource ({self.datasource})"
-                ": name one, or leave --streaming out"
-            )
         if self.validsource is None and self.datasource != "phrasebook":
             raise ValueError(
                 "streaming cannot hold pairs out: name those to validate on, by --validsource"
@@ -251,7 +246,11 @@ def check_same_run(saved: Config, asked: Config, in_epoch: bool) -> list[str]:
 
 
 def get_weights_folder(config: Config) -> Path:
-    """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`."""
+    """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`.
+
+    Its name follows from the config alone, so it stays the same when a file of the datasource
+    comes or goes: each comma and each weight in the datasource counts as one between sources.
+    """
     if Path(config.model_folder).name != config.model_folder:
         return Path(config.model_folder)
     sources = [re.sub(r":\d+$", "", source) for source in config.datasource.split(",")]

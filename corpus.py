@@ -5,6 +5,7 @@ The `datasets` library is imported only inside the functions that load, because 
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,22 +42,47 @@ def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train")
     """
     from datasets import concatenate_datasets
 
-    # What follows a colon is a weight, but for C:\data.
-    parts = [re.fullmatch(r"(.*?)(?::([^:/\\]*))?", part).groups() for part in sources.split(",")]
-    if not all(name for name, _ in parts):
+    named = named_sources(sources, lang_src, lang_tgt)
+    if not all(name for name, _ in named):
         raise ValueError(f"datasource ({sources}) has an empty name between its commas")
-    for _, weight in parts:
+    for _, weight in named:
         if weight is not None and not re.fullmatch(r"0*([1-9]\d?|100)", weight, re.ASCII):
             raise ValueError(
                 f"datasource ({sources}): the weight after the colon must be a whole number, 1 to "
                 f"100, not {weight!r}"
             )
-    weights = [1 if weight is None else int(weight) for _, weight in parts]
-    loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in parts]
+    weights = [1 if weight is None else int(weight) for _, weight in named]
+    loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in named]
     if weights == [1]:
         return loaded[0]
     column = np.repeat(np.array(weights, np.int8), [len(pairs) for pairs in loaded])
     return concatenate_datasets(loaded).add_column("weight", column)
+
+
+def named_sources(sources: str, lang_src: str, lang_tgt: str) -> list[tuple[str, str | None]]:
+    """Return the names in `a,b` or `a:2,b:1`, and what stands behind their colons.
+
+    A path that is there is one name, whatever commas and colons it has: a file, a folder, or the
+    prefix of a text file.
+    """
+
+    def is_there(name: str) -> bool:
+        endings = ("", *(f".{lang}{gz}" for lang in (lang_src, lang_tgt) for gz in ("", ".gz")))
+        return bool(name) and any(os.path.exists(name + ending) for ending in endings)
+
+    parts, named = sources.split(","), []
+    while parts:
+        for count in range(len(parts), 0, -1):
+            text = ",".join(parts[:count])
+            # What follows a colon is a weight, but for C:\data.
+            name, weight = re.fullmatch(r"(.*?)(?::([^:/\\]*))?", text, re.DOTALL).groups()
+            if is_there(text):
+                name, weight = text, None
+            if count == 1 or is_there(name):
+                named.append((name, weight))
+                del parts[:count]
+                break
+    return named
 
 
 def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Dataset":

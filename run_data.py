@@ -20,7 +20,7 @@ from corpus import (
 )
 from dataset import BilingualDataset, form_batches
 from hub import checked_cache
-from streaming import Stream, first_pairs
+from streaming import Stream, check_one_source, first_pairs
 from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def get_ds(
     ValueError if the pairs are not those of the checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
+    if config.streaming:
+        check_one_source(config)
     test_pairs = None
     if config.testsource:
         test_pairs = without_weights(load_pairs(config.testsource, *langs, "test"))

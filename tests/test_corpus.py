@@ -613,6 +613,35 @@ def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_pa
     assert len(np.concatenate(batches)) == len(data.train) == sum(counts.values())
 
 
+def test_a_path_that_is_there_is_one_source_whatever_its_name(tmp_path):
+    pairs = [(f"one {i}", f"uno {i}") for i in range(4)]
+    (tmp_path / "a, b:3").mkdir()
+    (tmp_path / "x,y").mkdir()
+    one = write_text_pair(tmp_path / "a, b:3", pairs[:1], "v1,2")
+    two = write_text_pair(tmp_path / "x,y", pairs[1:2], "train:2")
+    plain = write_text_pair(tmp_path, pairs[2:3], "train")
+    table = tmp_path / "x,y" / "c,d:9.csv"
+    table.write_text(f"en,it\n{pairs[3][0]},{pairs[3][1]}\n", "utf-8")
+    for source, pair in zip((one, two, plain, str(table)), pairs, strict=True):
+        loaded = load_pairs(source, "en", "it")
+        assert texts(loaded) == [pair] and "weight" not in loaded.column_names
+    loaded = load_pairs(f"{one}:3,{plain},{two},{two}:5,{table}:2", "en", "it")
+    assert texts(loaded) == [pairs[0], pairs[2], pairs[1], pairs[1], pairs[3]]
+    assert loaded["weight"][:] == [3, 1, 1, 5, 2]
+
+
+def test_many_sources_may_be_named_at_once(tmp_path):
+    prefix = write_text_pair(tmp_path, [("a", "x")])
+    assert len(load_pairs(",".join([prefix] * 100), "en", "it")) == 100
+
+
+def test_a_pair_with_a_side_of_invisible_characters_is_dropped_and_counted(tmp_path, capsys):
+    pairs = [("a", "\u200b"), ("\u00ad \ufeff", "x"), ("\u2060", "\u3164"), ("b\u200bc", "y")]
+    prefix = write_text_pair(tmp_path, pairs)
+    assert texts(load_pairs(prefix, "en", "it")) == [("b\u200bc", "y")]
+    assert "4 pairs, en -> it, 3 with an empty side dropped" in capsys.readouterr().out
+
+
 # --- Corpora of many parts ---
 
 

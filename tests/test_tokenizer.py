@@ -263,3 +263,33 @@ def test_a_run_is_refused_tokenizer_files_with_other_content_or_none(tmp_path, n
         shutil.copy(tmp_path / "own_it.json", str(path).format(lang))
     with pytest.raises(ValueError, match="tokenizer_file: .* of 7 entries, than .*, of 6"):
         train_model(other)
+
+
+def test_a_text_of_invisible_characters_alone_is_empty():
+    import regex  # which sacrebleu brings; it knows Unicode's own list
+
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    invisible = [chr(i) for i in range(0x110000) if ignorable.fullmatch(chr(i))]
+    assert len(invisible) > 4000
+    for letter in [*invisible, "\u2800", "\ufff9"]:
+        assert clean_text(letter) == "" == clean_text(f" {letter}\t\u00a0{letter}\n"), hex(
+            ord(letter)
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "👩\u200d👧",
+        "❤\ufe0f",
+        "\u200eabc\u200b",
+        "co\u00adoperate",
+        "\u0600",  # ARABIC NUMBER SIGN is a format character that is seen
+        "1",
+        "\u0301",
+    ],
+)
+def test_invisible_characters_beside_visible_ones_stay(text):
+    assert clean_text(text) == text
