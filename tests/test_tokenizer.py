@@ -13,6 +13,7 @@ from tokenizers import models, pre_tokenizers
 
 import checkpoint
 from config import get_weights_file_path
+from run_data import get_ds, tokenizer_paths
 from tokenizer import (
     SPECIAL_TOKENS,
     build_tokenizer,
@@ -293,3 +294,58 @@ def test_a_text_of_invisible_characters_alone_is_empty():
 )
 def test_invisible_characters_beside_visible_ones_stay(text):
     assert clean_text(text) == text
+
+
+# --- Unknown tokens at the start of a run ---
+
+
+def told_unknown(tmp_path, capsys, train, valid, **changes):
+    """Return what a run prints about unknown tokens when it trains and validates on pairs."""
+    for name, pairs in (("train", train), ("valid", valid)):
+        for lang, side in zip(("en", "it"), zip(*pairs, strict=True), strict=True):
+            (tmp_path / f"{name}.{lang}").write_text("".join(f"{x}\n" for x in side), "utf-8")
+    source = changes.pop("datasource", str(tmp_path / "train"))
+    config = small_config(source, validsource=str(tmp_path / "valid"), **changes)
+    get_ds(config, None, tokenizer_paths(config))
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if "unknown tokens" in line or "are unknown" in line]
+
+
+@pytest.mark.parametrize("changes", [{}, {"streaming": True, "pool_size": 3}])
+def test_the_share_of_unknown_tokens_is_told_by_side_where_there_are_any(tmp_path, capsys, changes):
+    train = [("one two", "uno due"), ("three", "tre"), ("four five six", "sei")]
+    valid = [("one seven two three four", "uno"), ("two six five one", "due sette due tre uno sei")]
+    assert told_unknown(tmp_path, capsys, train, valid, **changes) == [
+        "unknown tokens: training 0.0% (en), 0.0% (it); validation 11.1% (en), 14.3% (it)"
+    ]
+    assert told_unknown(tmp_path, capsys, train, train, **changes) == []
+
+
+def test_unknown_tokens_count_as_often_as_their_pair_is_trained_on(tmp_path, capsys):
+    for lang, text in (("en", "rare one"), ("it", "uno")):
+        (tmp_path / f"rare.{lang}").write_text(f"{text}\n", "utf-8")
+    settings = {"datasource": f"{tmp_path / 'train'},{tmp_path / 'rare'}:6", "min_frequency": 2}
+    pairs = [("one one", "uno uno")] * 4
+    told, remedy = told_unknown(tmp_path, capsys, pairs, pairs, **settings)
+    assert "training 30.0% (en), 0.0% (it); validation 0.0% (en), 0.0% (it)" in told
+    assert "--tokenizer bpe" in remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("我们去看电影吧", "他昨天没有来。"), ("今日は雨です", "猫が好きだ。"), ("ฉันรักคุณ", "แมวดำ")],
+)
+def test_words_without_blanks_are_unknown_and_sub_words_are_the_remedy(
+    tmp_path, capsys, text, other
+):
+    train = [(f"house {i}", "".join(rotated(text, i))) for i in range(len(text))]
+    valid = [("house 1", other)]
+    lines = told_unknown(tmp_path, capsys, train, valid, min_frequency=2)
+    assert "training" in lines[0] and "100.0% (it); validation" in lines[0]
+    assert len(lines) == 2 and "--tokenizer bpe" in lines[1]
+    settings = {"tokenizer": "bpe", "seq_len": 60, "model_folder": "./other"}
+    assert told_unknown(tmp_path, capsys, train, valid, **settings) == []
+
+
+def rotated(text, i):
+    return text[i:] + text[:i]
