@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CODE_VERSION = hashlib.sha256(
     b"".join(
         Path(__file__).with_name(room).read_bytes()
-        for room in ("corpus.py", "records.py", "tokenizer.py")
+        for room in ("corpus.py", "lines.py", "records.py", "tokenizer.py")
     )
 ).hexdigest()
 
