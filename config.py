@@ -133,11 +133,6 @@ class Config:
             )
 
     def _check_streaming(self) -> None:
-        if "," in self.datasource or re.search(r":\d+$", self.datasource):
-            raise ValueError(
-                f"streaming reads one source, without a weight, not datasource ({self.datasource})"
-                ": name one, or leave --streaming out"
-            )
         if self.validsource is None and self.datasource != "phrasebook":
             raise ValueError(
                 "streaming cannot hold pairs out: name those to validate on, by --validsource"
@@ -203,7 +198,7 @@ PRESETS: dict[str, dict[str, object]] = {
 # What a checkpoint fixes for its run: with other values its weights or its position mean nothing.
 FIXED_BY_CHECKPOINT = (
     "lang_src", "lang_tgt", "seq_len", "tokenizer", "vocab_size", "min_frequency", "shared_vocab",
-    "tokenizer_file", "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
+    "d_model", "N", "h", "d_ff", "norm", "tie_embeddings", "seed", "val_size",
     "monitor", "streaming",
 )  # fmt: skip
 # What may change from one epoch to the next, but not inside one.
@@ -251,7 +246,11 @@ def check_same_run(saved: Config, asked: Config, in_epoch: bool) -> list[str]:
 
 
 def get_weights_folder(config: Config) -> Path:
-    """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`."""
+    """Return the folder of a run's checkpoints and tokenizers, such as `opus_books_weights`.
+
+    Its name follows from the config alone, so it stays the same when a file of the datasource
+    comes or goes: each comma and each weight in the datasource counts as one between sources.
+    """
     if Path(config.model_folder).name != config.model_folder:
         return Path(config.model_folder)
     sources = [re.sub(r":\d+$", "", source) for source in config.datasource.split(",")]

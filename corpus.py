@@ -5,6 +5,7 @@ The `datasets` library is imported only inside the functions that load, because 
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hub import last_line
-from sources import MAX_CHARS, find_rows
+from lines import MAX_CHARS
+from records import pair_of
+from sources import find_rows
 from tokenizer import clean_text
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
-    b"".join(Path(__file__).with_name(room).read_bytes() for room in ("corpus.py", "tokenizer.py"))
+    b"".join(
+        Path(__file__).with_name(room).read_bytes()
+        for room in ("corpus.py", "lines.py", "records.py", "tokenizer.py")
+    )
 ).hexdigest()
 
 # Pairs that are worked on at a time: what an interruption costs at most.
@@ -36,30 +42,55 @@ def load_pairs(sources: str, lang_src: str, lang_tgt: str, split: str = "train")
     """
     from datasets import concatenate_datasets
 
-    # What follows a colon is a weight, but for C:\data.
-    parts = [re.fullmatch(r"(.*?)(?::([^:/\\]*))?", part).groups() for part in sources.split(",")]
-    if not all(name for name, _ in parts):
+    named = named_sources(sources, lang_src, lang_tgt)
+    if not all(name for name, _ in named):
         raise ValueError(f"datasource ({sources}) has an empty name between its commas")
-    for _, weight in parts:
+    for _, weight in named:
         if weight is not None and not re.fullmatch(r"0*([1-9]\d?|100)", weight, re.ASCII):
             raise ValueError(
                 f"datasource ({sources}): the weight after the colon must be a whole number, 1 to "
                 f"100, not {weight!r}"
             )
-    weights = [1 if weight is None else int(weight) for _, weight in parts]
-    loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in parts]
+    weights = [1 if weight is None else int(weight) for _, weight in named]
+    loaded = [load_source(name, lang_src, lang_tgt, split) for name, _ in named]
     if weights == [1]:
         return loaded[0]
     column = np.repeat(np.array(weights, np.int8), [len(pairs) for pairs in loaded])
     return concatenate_datasets(loaded).add_column("weight", column)
 
 
+def named_sources(sources: str, lang_src: str, lang_tgt: str) -> list[tuple[str, str | None]]:
+    """Return the names in `a,b` or `a:2,b:1`, and what stands behind their colons.
+
+    A path that is there is one name, whatever commas and colons it has: a file, a folder, or the
+    prefix of a text file.
+    """
+
+    def is_there(name: str) -> bool:
+        endings = ("", *(f".{lang}{gz}" for lang in (lang_src, lang_tgt) for gz in ("", ".gz")))
+        return bool(name) and any(os.path.exists(name + ending) for ending in endings)
+
+    parts, named = sources.split(","), []
+    while parts:
+        for count in range(len(parts), 0, -1):
+            text = ",".join(parts[:count])
+            # What follows a colon is a weight, but for C:\data.
+            name, weight = re.fullmatch(r"(.*?)(?::([^:/\\]*))?", text, re.DOTALL).groups()
+            if is_there(text):
+                name, weight = text, None
+            if count == 1 or is_there(name):
+                named.append((name, weight))
+                del parts[:count]
+                break
+    return named
+
+
 def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Dataset":
     """Return the cleaned pairs of a source, columns `src_text` and `tgt_text`, on disk.
 
-    A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv
-    or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for those that
-    have several: train, validation, test. Prints what was found and dropped.
+    A source is `phrasebook`, the prefix of two text files (also .gz), a .jsonl, .json, .csv, .tsv,
+    .txt or .parquet file, a folder laid out like a hub set, or a hub name. `split` is for sources
+    that have several: train, validation, test. Prints what was found and dropped.
     Raises ValueError or FileNotFoundError, in one line, for what a user can mend.
     """
     from datasets.exceptions import DatasetGenerationError
@@ -71,7 +102,10 @@ def load_source(source: str, lang_src: str, lang_tgt: str, split: str) -> "Datas
     except DatasetGenerationError as error:
         if isinstance(error.__cause__, OSError):
             raise error.__cause__ from None
-        raise ValueError(f"{source} cannot be read: {last_line(error)}") from None
+        reason = last_line(error)
+        if source not in reason:
+            reason = f"{source} cannot be read: {reason}"
+        raise ValueError(reason) from None
     dropped = len(rows) - len(pairs)
     too_long = _count_long(rows, lang_src, lang_tgt) if dropped else 0
     if not len(pairs):
@@ -157,32 +191,17 @@ def _count_long_of_batch(
 
 
 def _raw_pairs(batch: dict[str, list], lang_src: str, lang_tgt: str) -> Iterator[tuple[str, str]]:
-    """Yield each row's two texts as they are; none is empty text."""
-    sides = zip(
-        _column(batch, "src_text", lang_src), _column(batch, "tgt_text", lang_tgt), strict=True
-    )
-    for pair in sides:
-        yield tuple(str(text) if _is_text(text) else "" for text in pair)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
-
-
-def _column(batch: dict[str, list], name: str, lang: str) -> list:
-    """Pick one side's texts: by our own column name, by language, or inside `translation`."""
-    for key in (name, lang):
-        if key in batch:
-            return batch[key]
-    if "translation" in batch:
-        for row in batch["translation"]:
-            if not isinstance(row, (dict, type(None))):
-                raise ValueError(f"translation must hold a text a language, not {str(row)[:80]!r}")
-        return [(row or {}).get(lang) for row in batch["translation"]]
-    raise ValueError(
-        f"no column translation or {lang}; the columns are {', '.join(batch)} (of .csv and .tsv, "
-        "what the first line says)"
-    )
+    """Yield each row's two texts as they are; what a row lacks is empty text."""
+    langs = (lang_src, lang_tgt)
+    if set(batch) == {"src_text", "tgt_text"}:  # of our own readers, which yield texts alone
+        yield from zip(batch["src_text"], batch["tgt_text"], strict=True)
+        return
+    for lang, side in zip(langs, ("src_text", "tgt_text"), strict=True):
+        if batch.keys().isdisjoint(("translation", lang, side)):
+            raise ValueError(f"no column translation or {lang}; the columns are {', '.join(batch)}")
+    for values in zip(*batch.values(), strict=True):
+        src_text, tgt_text = pair_of(dict(zip(batch, values, strict=True)), langs)
+        yield src_text or "", tgt_text or ""
 
 
 def split_pairs(pairs: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":

@@ -131,6 +131,14 @@ class BilingualDataset(torch.utils.data.Dataset):
         """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
         return self.rows.select_columns([column])[self.kept][column]
 
+    def unknown_shares(self) -> tuple[float, float]:
+        """Return which share of the sources' tokens is [UNK], and of the targets'."""
+        shares = []
+        for side, lens, added in (("src", self.src_lens, 2), ("tgt", self.tgt_lens, 1)):
+            unknown = self.rows.data.column(f"{side}_unknown").to_numpy()[self.kept]
+            shares.append(float(unknown.sum() / (lens - added).sum(dtype=np.int64).clip(1)))
+        return shares[0], shares[1]
+
     @property
     def weights(self) -> np.ndarray | None:
         """How often an epoch takes each row, or None for once."""
@@ -152,6 +160,7 @@ def _encode(
         tokenizer = _cached_tokenizer(text)
         encoded = tokenizer.encode_batch(batch[f"{side}_text"])
         columns[side] = [[tokenizer.sos_id, *ids, tokenizer.eos_id] for ids in encoded]
+        columns[f"{side}_unknown"] = [ids.count(tokenizer.unk_id) for ids in encoded]
     columns["src_len"] = [len(ids) for ids in columns["src"]]
     columns["tgt_len"] = [len(ids) - 1 for ids in columns["tgt"]]
     return columns

@@ -54,9 +54,15 @@ def hub_pairs(
             split = "train"
         rows = load_dataset(name, config, split=split, streaming=streaming)
         return rows, _note(config, split, asked)
-    except DatasetNotFoundError:
+    except DatasetNotFoundError as error:
+        if "gated" in str(error):  # the library keeps the hub's own error to itself
+            raise ValueError(
+                f"{name} is a gated set: accept its terms on {constants.ENDPOINT}/datasets/{name}, "
+                "and log in by `hf auth login` or HF_TOKEN=..., with an account that has access"
+            ) from None
         raise ValueError(
-            f"{name} is neither a file, a folder nor a set on the hub; {WAYS_ON}"
+            f"{name} is neither a file, a folder nor a set on the hub that you may read (for a "
+            f"private one log in by `hf auth login` or HF_TOKEN=...); {WAYS_ON}"
         ) from None
     except DataFilesNotFoundError:
         raise ValueError(
@@ -81,7 +87,10 @@ def hub_pairs(
 def _cached_hub_pairs(
     name: str, configs: list[str], split: str, streaming: bool
 ) -> "tuple[Rows, str]":
-    """Load a hub set from the cache, which cannot list the pairs that it holds."""
+    """Load a hub set from the cache, or raise ValueError with the pairs that the cache has of it.
+
+    Raises ConnectionError when it has none.
+    """
     from datasets import load_dataset
 
     for config in sorted(configs):  # the hub's names have the languages in alphabetical order
@@ -92,7 +101,22 @@ def _cached_hub_pairs(
         found = split if split in splits else "train"
         rows = splits[found]
         return rows.to_iterable_dataset() if streaming else rows, _note(config, found, split)
-    raise ConnectionError
+    cached = _cached_configs(name)
+    if not cached:
+        raise ConnectionError
+    raise ValueError(
+        f"{name} is in the cache of the dataset hub with {', '.join(cached)}, not with "
+        f"{' or '.join(configs)}, and the hub cannot be reached; connect to it once, or {WAYS_ON}"
+    )
+
+
+def _cached_configs(name: str) -> list[str]:
+    from datasets import config
+    from datasets.naming import camelcase_to_snakecase
+
+    *owner, last = name.split("/")
+    folder = config.HF_DATASETS_CACHE / "___".join([*owner, camelcase_to_snakecase(last)])
+    return sorted({path.relative_to(folder).parts[0] for path in folder.rglob("*.arrow")})
 
 
 def _note(config: str, split: str, asked: str) -> str:
@@ -100,10 +124,14 @@ def _note(config: str, split: str, asked: str) -> str:
 
 
 def _hub_answers() -> bool:
-    if os.environ.get("HF_HUB_OFFLINE") or os.environ.get("HF_DATASETS_OFFLINE"):
+    from datasets import config
+    from huggingface_hub import constants
+
+    # What the libraries make of HF_HUB_OFFLINE and HF_DATASETS_OFFLINE, where 0 and false mean no.
+    if constants.HF_HUB_OFFLINE or config.HF_HUB_OFFLINE:
         return False
     try:
-        urllib.request.urlopen(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout=5)
+        urllib.request.urlopen(constants.ENDPOINT, timeout=5)
     except urllib.error.HTTPError:
         return True  # it answered
     except OSError:
@@ -113,24 +141,44 @@ def _hub_answers() -> bool:
 
 @contextmanager
 def checked_cache() -> Iterator[None]:
-    """Say what to do about a cut file in the cache of the `datasets` library, by ValueError."""
+    """Say what to do about the cache of the `datasets` library, by ValueError or OSError.
+
+    It may hold a cut file, or be a folder that cannot be written.
+    """
     from datasets import config
     from pyarrow import ArrowInvalid
 
+    cache = os.path.expanduser(config.HF_DATASETS_CACHE)
+    if cache.startswith("~"):  # nobody's home: the library makes a folder of this name here
+        raise ValueError(
+            f"the cache of the datasets library, {cache}, is in no home folder that this machine "
+            f"knows (HOME is {os.environ.get('HOME', 'not set')}); HF_HOME=PATH says where to keep "
+            "it"
+        )
     try:
         yield
     except (ArrowInvalid, OSError) as error:
-        if error.args[:1] in ((errno.ENOSPC,), (errno.EFBIG,), (errno.EDQUOT,)):
+        if error.args[:1] in ((errno.ENOSPC,), (errno.EFBIG,), (errno.EDQUOT,)) or _is_around(
+            cache, error
+        ):
             raise OSError(
-                f"the cache of the datasets library, {config.HF_DATASETS_CACHE}, cannot be "
-                f"written: {error.strerror}"
+                f"the cache of the datasets library, {cache}, cannot be written: "
+                f"{error.strerror}; HF_HOME=PATH keeps it elsewhere"
             ) from None
         if not isinstance(error, ArrowInvalid) and (type(error) is not OSError or error.errno):
             raise  # Arrow's own have no number
         raise ValueError(
             f"a file in the cache of the datasets library is damaged ({error}); delete "
-            f"{config.HF_DATASETS_CACHE}, and it is made again"
+            f"{cache}, and it is made again"
         ) from None
+
+
+def _is_around(cache: str, error: Exception) -> bool:
+    """Return whether an error is about a file in the cache, or a folder on the way to it."""
+    name = getattr(error, "filename", None)
+    if not name or not isinstance(name, str):
+        return False
+    return all(map(str.__eq__, Path(name).parts, Path(cache).parts))
 
 
 def in_one_line(error: BaseException) -> str:

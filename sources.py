@@ -1,13 +1,9 @@
-"""Where raw pairs come from: text files, JSON lines, tables, the phrasebook, else the hub.
+"""Where raw pairs come from: text files, JSON, tables, the phrasebook, else the hub.
 
 The `datasets` library is imported only inside the functions that load, because it takes seconds.
 """
 
-import codecs
-import gzip
 import hashlib
-import json
-import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -15,24 +11,25 @@ from typing import TYPE_CHECKING
 
 import phrasebook
 from hub import hub_pairs, last_line
+from lines import read_lines, read_long_lines
+from records import read_json, read_json_lines
+from tables import find_columns, read_table
 
 if TYPE_CHECKING:
     from hub import Rows
 
 HUB_OWNERS = {"opus_books": "Helsinki-NLP", "opus-100": "Helsinki-NLP", "wmt14": "wmt"}
-FILE_BUILDERS = {
-    ".jsonl": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
-}  # fmt: skip
-# No sentence is longer; what is, in characters, is dropped before it can take all memory.
-MAX_CHARS = 20_000
-MAX_JSON_BYTES = 2**20  # of a line, which may hold more than a pair
+KINDS = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".parquet")
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
     b"".join(
         Path(__file__).with_name(room).read_bytes()
-        for room in ("sources.py", "phrasebook.py", "morphology.py", "lexicon.py")
+        for room in (
+            "sources.py", "lines.py", "records.py", "tables.py",
+            "phrasebook.py", "morphology.py", "lexicon.py",
+        )
     )
-).hexdigest()
+).hexdigest()  # fmt: skip
 
 
 def find_rows(
@@ -48,14 +45,7 @@ def find_rows(
     if source == "phrasebook":
         return _phrasebook_pairs(lang_src, lang_tgt, split, streaming), ""
     if path.is_file():
-        if suffix not in FILE_BUILDERS:
-            known = " ".join(FILE_BUILDERS)
-            raise ValueError(
-                f"{source} is not one of {known}; for two text files name their common "
-                f"prefix: {path.with_suffix('')} for {path.with_suffix('')}.{lang_src} and "
-                f"{path.with_suffix('')}.{lang_tgt}"
-            )
-        return _file_pairs(path, suffix, lang_src, lang_tgt, streaming), ""
+        return _file_pairs(path, suffix, (lang_src, lang_tgt), streaming), ""
     texts = [_text_file(source, lang) for lang in (lang_src, lang_tgt)]
     if all(texts):
         return _text_pairs(*texts, streaming), ""
@@ -63,7 +53,7 @@ def find_rows(
         there = texts[0] or texts[1]
         missing = lang_tgt if texts[0] else lang_src
         raise FileNotFoundError(f"{there} is there, but {source}.{missing} is not")
-    if path.is_dir() or suffix in FILE_BUILDERS or source.startswith((".", "/", "~")):
+    if path.is_dir() or suffix in KINDS or source.startswith((".", "/", "~")):
         if not path.is_dir():
             raise FileNotFoundError(f"{source} is not there, nor {source}.{lang_src}")
         return hub_pairs(source, lang_src, lang_tgt, split, streaming)
@@ -135,102 +125,44 @@ def _version(*paths: Path) -> str:
     return CODE_VERSION + str([(p.stat().st_mtime_ns, p.stat().st_size) for p in paths])
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file, also a .gz, without their ends.
-
-    A line ends at "\\n" alone: other separators occur inside real sentences. Of one longer than
-    MAX_CHARS comes a part that is longer, too, so that memory stays bounded. Raises ValueError with
-    file, line and byte.
-    """
-    for text, _ in _read_lines(path, 4 * MAX_CHARS + 4):  # bytes of so many characters in UTF-8
-        yield text
-
-
-def _read_lines(path: Path, most: int) -> Iterator[tuple[str, bool]]:
-    """Yield lines, cut after `most` bytes, and whether they were cut."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    try:
-        with opener(path, "rb") as file:
-            while line := file.readline(most):
-                number += 1
-                rest = line
-                while len(rest) == most and not rest.endswith(b"\n"):
-                    rest = file.readline(most)
-                is_cut = rest is not line
-                if number == 1:
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                text = line.decode("utf-8", "ignore" if is_cut else "strict")
-                yield text.removesuffix("\n"), is_cut
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise ValueError(
-            f"{path}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file: {error}") from None
-
-
-def _file_pairs(path: Path, suffix: str, lang_src: str, lang_tgt: str, streaming: bool) -> "Rows":
-    from datasets import load_dataset
-
+def _file_pairs(path: Path, suffix: str, langs: tuple[str, str], streaming: bool) -> "Rows":
+    if suffix not in KINDS:
+        raise ValueError(f"{path} is not one of {' '.join(KINDS)}; {_about_prefixes(path, *langs)}")
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty")
-    if suffix == ".jsonl":
-        arguments = {
-            "path": str(path.resolve()),
-            "langs": (lang_src, lang_tgt),
-            "version": _version(path),
-        }
-        return _generate(_yield_json_lines, arguments, streaming)
-    options = {"data_files": str(path.resolve()), "split": "train", "streaming": streaming}
-    if suffix in (".csv", ".tsv"):
-        # "NA" and "null" are words here; and quotation marks in .tsv are part of the sentence.
-        options |= {"keep_default_na": False}
-        if suffix == ".tsv":
-            options |= {"sep": "\t", "quoting": 3}
+    if suffix == ".parquet":
+        return _parquet_rows(path, streaming)
+    arguments = {"path": str(path.resolve()), "version": _version(path)}
+    if suffix in (".jsonl", ".json"):
+        reader = read_json if suffix == ".json" else read_json_lines
+        return _generate(reader, arguments | {"langs": langs}, streaming)
+    if suffix == ".txt" and not _begins_with_a_tab(path):
+        raise ValueError(f"{path} has no TAB in its first line; {_about_prefixes(path, *langs)}")
+    columns = find_columns(path, suffix, langs)
+    if columns.guess:
+        print(columns.guess)
+    return _generate(read_table, arguments | {"suffix": suffix, "columns": columns}, streaming)
+
+
+def _begins_with_a_tab(path: Path) -> bool:
+    lines = (line for line, _ in read_long_lines(path))
+    return "\t" in next((line for line in lines if line.strip()), "")
+
+
+def _about_prefixes(path: Path, lang_src: str, lang_tgt: str) -> str:
+    prefix = path.with_suffix("")
+    return (
+        f"for two text files name their common prefix: {prefix} for {prefix}.{lang_src} and "
+        f"{prefix}.{lang_tgt}"
+    )
+
+
+def _parquet_rows(path: Path, streaming: bool) -> "Rows":
+    from datasets import load_dataset
+
     try:
-        return load_dataset(FILE_BUILDERS[suffix], **options)
-    except Exception as error:  # the builders raise whatever their parsers raise
-        hint = ""
-        if suffix in (".csv", ".tsv"):
-            hint = f"; its first line must name the columns, {lang_src} and {lang_tgt} among them"
-        raise ValueError(f"{path} cannot be read: {last_line(error)}{hint}") from None
-
-
-def _yield_json_lines(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:
-    first, seen = "", set()
-    lines = enumerate(_read_lines(Path(path), MAX_JSON_BYTES), start=1)
-    for number, (line, is_cut) in lines:
-        if is_cut:  # dropped and counted with texts of that length
-            yield {"src_text": line, "tgt_text": line}
-        elif line.strip():
-            first = first or line
-            texts = _texts_of_json(line, f"{path}, line {number}")
-            seen.update(texts)
-            yield {"src_text": texts.get(langs[0], ""), "tgt_text": texts.get(langs[1], "")}
-    missing = [lang for lang in langs if lang not in seen]
-    if missing and first:
-        raise ValueError(
-            f"no line of {path} has a {missing[0]}, in translation or beside it; the first is "
-            f"{first[:200]}"
+        return load_dataset(
+            "parquet", data_files=str(path.resolve()), split="train", streaming=streaming
         )
-
-
-def _texts_of_json(line: str, place: str) -> dict[str, str]:
-    """Return the texts of a line by language; other fields come along where they are text."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{place}, is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"{place}, is a JSON {type(row).__name__}, not an object")
-    translation = row.pop("translation", None)
-    if not isinstance(translation, (dict, type(None))):
-        raise ValueError(f"{place}: translation must hold a text a language, not {translation!r}")
-    # JSON can hold halves of characters, which no text can.
-    return {
-        lang: str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        for lang, text in (row | (translation or {})).items()
-        if isinstance(text, (str, int, float)) and not isinstance(text, bool)
-    }
+    except Exception as error:  # the builder raises whatever its parser raises
+        raise ValueError(f"{path} cannot be read: {last_line(error)}") from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config import Config
-from corpus import clean_rows, fingerprint
+from corpus import clean_rows, fingerprint, named_sources
 from dataset import BilingualDataset, NoPairFits
 from hub import in_one_line
 from sources import find_rows
@@ -94,6 +94,16 @@ def _parsed(position: str, source: str) -> tuple[int, dict, str]:
     if count is None or not (isinstance(state, dict) and isinstance(digest, str)):
         raise ValueError(f"the checkpoint's position in {source} is damaged: {position[:80]!r}")
     return count, state, digest
+
+
+def check_one_source(config: Config) -> None:
+    """Raise ValueError unless the datasource of a run that streams is one, without a weight."""
+    source = config.datasource
+    if named_sources(source, config.lang_src, config.lang_tgt) != [(source, None)]:
+        raise ValueError(
+            f"streaming reads one source, without a weight, not datasource ({source}): name one, "
+            "or leave --streaming out"
+        )
 
 
 def first_pairs(config: Config) -> "Dataset":

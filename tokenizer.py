@@ -16,14 +16,25 @@ SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # line breaks and tabs among them
+# Characters without a shape of their own: what Unicode calls default ignorable, marks of
+# interlinear text, and braille without a dot.
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_VISIBLE = re.compile(rf"[^\s{_INVISIBLE}]")
 
 
 def clean_text(text: str) -> str:
     """Return text as every room sees it: composed (NFC), on one line, trimmed.
 
     Control characters are blanks: a model that learned to write line breaks would not give one
-    line for one.
+    line for one. A text of invisible characters alone is empty; within words they matter, as
+    joiners do in Persian, Hindi and emoji, and stay.
     """
+    if not _VISIBLE.search(text):
+        return ""
     return unicodedata.normalize("NFC", _CONTROL.sub(" ", text)).strip()
 
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from console import run_script
 from device import get_device, is_out_of_memory, keep_freed_memory
 from engine import load_exported
-from sources import read_lines
+from lines import read_lines
 from tokenizer import clean_text
 from trained import load_trained, note
 from translator import PICTURES, Options, Translation, Translator

@@ -14,8 +14,8 @@ from torch import Tensor
 from config import Config
 from dataset import form_batches, pad, padding_mask, source_batches
 from decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
+from lines import MAX_CHARS
 from model import Transformer
-from sources import MAX_CHARS
 from tokenizer import Tokenizer, clean_text
 from trained import note
 

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from export import Options as ExportOptions
 from export import export
+from lines import read_lines
 from measuring import table
-from sources import read_lines
 from tokenizer import clean_text
 from translate import load_translator
 from translator import Options

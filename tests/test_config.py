@@ -74,12 +74,10 @@ def test_base_is_the_papers_model_on_opus_books():
         ({"tokenizer_file": "a{0}{1}.json"}, ["a{0}{1}.json"]),
         ({"tokenizer_file": "tokenizer.json"}, ["tokenizer_file ('tokenizer.json')", "{0}"]),
         ({"streaming": True}, ["streaming", "--validsource"]),
-        ({"streaming": True, "validsource": "v", "datasource": "a,b"}, ["streaming", "(a,b)"]),
         (
             {"streaming": True, "validsource": "v", "schedule": "linear"},
             ["streaming", "schedule (linear)", "inverse_sqrt"],
         ),
-        ({"streaming": True, "validsource": "v", "datasource": "a:2"}, ["streaming", "(a:2)"]),
         ({"pool_size": 0}, ["pool_size (0)", "1"]),
     ],
 )

@@ -394,6 +394,124 @@ def test_a_cached_hub_set_is_found_by_its_short_name(shared_data):
     shutil.rmtree(hub_name)
 
 
+# --- One rule for rows of any kind ---
+
+BOTH_FORMS = [
+    ({"translation": {"en": "a", "it": "b"}, "en": "no", "it": "no"}, ("a", "b")),
+    ({"translation": {"en": "a", "it": None}, "en": None, "it": "c"}, ("a", "c")),
+    ({"translation": None, "en": "d", "it": "e"}, ("d", "e")),
+    ({"translation": {"en": "f", "it": "g"}, "en": None, "it": None}, ("f", "g")),
+]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
+def test_a_text_inside_translation_comes_before_a_column_and_a_column_fills_in(tmp_path, kind):
+    path, rows = tmp_path / f"pairs.{kind}", [row for row, _ in BOTH_FORMS]
+    if kind == "parquet":
+        from datasets import Dataset
+
+        Dataset.from_list(rows).to_parquet(str(path))
+    else:
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        path.write_text(lines if kind == "jsonl" else json.dumps(rows), "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [pair for _, pair in BOTH_FORMS]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet", "csv", "tsv"])
+def test_columns_may_be_named_for_their_sides(tmp_path, kind):
+    path = tmp_path / f"pairs.{kind}"
+    if kind in ("csv", "tsv"):
+        path.write_text("tgt_text,src_text\nb,a\n".replace(",", ",\t"[kind == "tsv"]), "utf-8")
+    elif kind == "parquet":
+        from datasets import Dataset
+
+        Dataset.from_list([{"src_text": "a", "tgt_text": "b"}]).to_parquet(str(path))
+    else:
+        path.write_text('{"src_text": "a", "tgt_text": "b"}', "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [("a", "b")]
+
+
+def test_dates_and_decimals_of_a_parquet_file_are_the_text_that_they_show(tmp_path):
+    import datetime
+    import decimal
+
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {
+        "en": pyarrow.array([datetime.date(2024, 1, 31), None]),
+        "it": pyarrow.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "pairs.parquet")
+    pairs = load_pairs(str(tmp_path / "pairs.parquet"), "en", "it")
+    assert texts(pairs) == [("2024-01-31", "1.50")]
+
+
+# --- What a .json file may hold ---
+
+
+@pytest.mark.parametrize("name", ["pairs.json", "pairs.jsonl"])
+def test_numbers_and_halves_of_characters_in_json_are_text(tmp_path, capsys, name):
+    number = "9" * 5000
+    path = tmp_path / name
+    rows = [
+        f'{{"en": {number}, "it": 1.50}}',
+        '{"en": "\\ud800a", "it": -0}',
+        '{"en": NaN, "it": 1}',
+    ]
+    text = "\n".join(rows) if name == "pairs.jsonl" else f"[{','.join(rows)}]"
+    path.write_text(text, "utf-8")
+    assert texts(load_pairs(str(path), "en", "it")) == [(number, "1.50"), ("\ufffda", "-0")]
+    assert "3 pairs, en -> it, 1 with an empty side dropped" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"en": "a", "it": "b"},\n {"en": "c", "it": "d"}]\n',
+        '\ufeff\n\n[\n{"en": "a",\n"it": "b"} ,\r\n{"en": "c", "it": "d"}\n]',
+        '{"en": "a", "it": "b"}\n\n{"en": "c", "it": "d"}',
+        '{"en": "a",\n "it": "b"}\n{\n"en": "c", "it": "d"}\n',
+    ],
+)
+def test_a_json_file_is_an_array_or_objects_one_after_the_other(tmp_path, text):
+    path = tmp_path / "pairs.json"
+    for name, content in (
+        ("pairs.json", text.encode()),
+        ("a.json.gz", gzip.compress(text.encode())),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert texts(load_pairs(str(path), "en", "it")) == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"en": "a", "it": "b"},\n\n 5]', "line 3, is a JSON str, not an object"),
+        ('[{"en": "a", "it": "b"},\n{"translation": "c"}]', "line 2: translation must hold"),
+        ('[{"en": "a", "it": "b"}\n{"en": "c"}]', "line 2, is not JSON: Expecting ',' delimiter"),
+        ('[{"en": "a",\n "it": "b"},\n', "line 2, is not JSON: Expecting value at character 13"),
+        ('[{"en": "a", "it": "b"}]\n]', "line 2, is not JSON: Extra data at character 1"),
+        ('{"en": "a", "it": "b"}\n{"en": "c', "line 2, is not JSON"),
+        ("[" * 100_000, "line 1, is not JSON"),
+        ("[]", "has no JSON object"),
+        ("\n\n", "has no JSON object, only blank lines"),
+        ('[{"en": "a"}]', "has a it"),
+        ('{"data": [{"en": "a", "it": "b"}]}', "has a en"),
+    ],
+)
+def test_a_json_file_of_no_pairs_is_refused_by_line(tmp_path, text, words):
+    path = tmp_path / "pairs.json"
+    path.write_text(text, "utf-8")
+    refused(path, path, words)
+
+
+def test_json_lines_that_are_all_blank_are_refused(tmp_path):
+    (tmp_path / "pairs.jsonl").write_text("\n \n\r\n", "utf-8")
+    refused(tmp_path / "pairs.jsonl", "pairs.jsonl has no JSON object, only blank lines")
+
+
 # --- The split ---
 
 
@@ -493,6 +611,35 @@ def test_an_epoch_takes_a_pair_as_often_as_its_weight_and_validation_once(tmp_pa
     assert other.fingerprint != data.fingerprint
     batches = form_batches(data.train.src_lens, data.train.tgt_lens, 60, seed=(0, 0))
     assert len(np.concatenate(batches)) == len(data.train) == sum(counts.values())
+
+
+def test_a_path_that_is_there_is_one_source_whatever_its_name(tmp_path):
+    pairs = [(f"one {i}", f"uno {i}") for i in range(4)]
+    (tmp_path / "a, b:3").mkdir()
+    (tmp_path / "x,y").mkdir()
+    one = write_text_pair(tmp_path / "a, b:3", pairs[:1], "v1,2")
+    two = write_text_pair(tmp_path / "x,y", pairs[1:2], "train:2")
+    plain = write_text_pair(tmp_path, pairs[2:3], "train")
+    table = tmp_path / "x,y" / "c,d:9.csv"
+    table.write_text(f"en,it\n{pairs[3][0]},{pairs[3][1]}\n", "utf-8")
+    for source, pair in zip((one, two, plain, str(table)), pairs, strict=True):
+        loaded = load_pairs(source, "en", "it")
+        assert texts(loaded) == [pair] and "weight" not in loaded.column_names
+    loaded = load_pairs(f"{one}:3,{plain},{two},{two}:5,{table}:2", "en", "it")
+    assert texts(loaded) == [pairs[0], pairs[2], pairs[1], pairs[1], pairs[3]]
+    assert loaded["weight"][:] == [3, 1, 1, 5, 2]
+
+
+def test_many_sources_may_be_named_at_once(tmp_path):
+    prefix = write_text_pair(tmp_path, [("a", "x")])
+    assert len(load_pairs(",".join([prefix] * 100), "en", "it")) == 100
+
+
+def test_a_pair_with_a_side_of_invisible_characters_is_dropped_and_counted(tmp_path, capsys):
+    pairs = [("a", "\u200b"), ("\u00ad \ufeff", "x"), ("\u2060", "\u3164"), ("b\u200bc", "y")]
+    prefix = write_text_pair(tmp_path, pairs)
+    assert texts(load_pairs(prefix, "en", "it")) == [("b\u200bc", "y")]
+    assert "4 pairs, en -> it, 3 with an empty side dropped" in capsys.readouterr().out
 
 
 # --- Corpora of many parts ---

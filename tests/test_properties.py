@@ -101,8 +101,53 @@ def test_any_json_lines_give_pairs_or_a_message(tmp_path, rows, cut):
     assert pairs is None or all(src and tgt for src, tgt in pairs)
 
 
+WRITTEN = st.sampled_from(
+    [
+        "0012",
+        "1.50",
+        "NA",
+        "null",
+        "nan",
+        "True",
+        "2024-01-31",
+        "12:30",
+        "1e5",
+        "9" * 5000,
+        '"',
+        "-0",
+    ]
+)
+CELL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=20)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(CELL | WRITTEN, CELL | WRITTEN), min_size=1, max_size=6))
+@example([("2024-01-31", "0012")])
+@example([("1.50", "nan"), ("", "x"), ('"a', 'b"')])
+def test_the_same_pairs_in_a_file_of_any_kind_are_the_same_pairs(tmp_path, pairs):
+    import csv
+
+    from datasets import Dataset
+
+    rows = [{"en": en, "it": it} for en, it in pairs]
+    lines = [json.dumps({"translation": row}) + "\n" for row in rows]
+    Path("train.jsonl").write_text("".join(lines), "utf-8")
+    Path("train.json").write_text(json.dumps(rows, indent=2), "utf-8")
+    with open("train.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("en", "it"), *pairs])
+    text = "".join("\t".join(pair) + "\n" for pair in [("en", "it"), *pairs])
+    Path("train.tsv").write_bytes(text.encode())
+    Dataset.from_list(rows).to_parquet("train.parquet")
+    cleaned = [tuple(map(clean_text, pair)) for pair in pairs]
+    for kind in ("jsonl", "json", "csv", "tsv", "parquet"):
+        path = Path(f"train.{kind}").absolute()
+        assert load_or_message(path) == ([p for p in cleaned if all(p)] or None), kind
+
+
 @settings(max_examples=15)
-@given(st.binary(max_size=80), st.sampled_from(["json", "csv", "tsv", "parquet", "jsonl.gz"]))
+@given(
+    st.binary(max_size=80), st.sampled_from(["json", "csv", "tsv", "txt", "parquet", "jsonl.gz"])
+)
 def test_any_bytes_in_a_table_give_pairs_or_a_message(tmp_path, data, kind):
     Path(f"train.{kind}").write_bytes(data)
     load_or_message(Path(f"train.{kind}").absolute())

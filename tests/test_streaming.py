@@ -163,6 +163,16 @@ def test_a_damaged_source_is_told_in_a_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("ending", [",b", ":2", ",b:2"])
+def test_several_sources_or_a_weight_are_refused_but_not_a_path_of_that_name(tmp_path, ending):
+    config = stream_config(tmp_path)
+    config = stream_config(tmp_path, f"{config.datasource}{ending}")
+    with pytest.raises(ValueError, match=rf"streaming reads one source.*train{ending}\)"):
+        get_ds(config, None, tokenizer_paths(config))
+    write_text_pair(tmp_path, [("one", "uno"), ("two", "due")], f"train{ending}")
+    assert len(get_ds(config, None, tokenizer_paths(config)).train) == 2
+
+
 # --- What is trained on ---
 
 

@@ -1,11 +1,19 @@
 """Text comes back as it went in; control tokens are never made from text."""
 
+import json
+import shutil
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import tokenizers
+from conftest import small_config, write_number_pairs
 from tokenizers import models, pre_tokenizers
 
+import checkpoint
+from config import get_weights_file_path
+from run_data import get_ds, tokenizer_paths
 from tokenizer import (
     SPECIAL_TOKENS,
     build_tokenizer,
@@ -13,6 +21,7 @@ from tokenizer import (
     load_tokenizer,
     tokenizer_from_json,
 )
+from train import train_model
 
 TEXTS = [
     "don't stop, ten-year-old!",
@@ -214,3 +223,129 @@ def test_composed_and_decomposed_letters_are_the_same(kind):
     tokenizer = build(kind, ["caf\u00e9"])
     assert tokenizer.encode("cafe\u0301") == tokenizer.encode("caf\u00e9")
     assert not tokenizer.unknown_words("cafe\u0301")
+
+
+def test_a_run_goes_on_with_tokenizer_files_that_were_moved_or_written_anew(tmp_path, capsys):
+    (tmp_path / "old").mkdir()
+    for lang, text in (("en", "one two three"), ("it", "uno due")):
+        path = tmp_path / "old" / f"own_{lang}.json"
+        path.write_text(build("word", [text]).to_json(), "utf-8")
+    old = str(tmp_path / "old" / "own_{0}.json")
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, tokenizer_file=old)
+    train_model(config)
+    (tmp_path / "old").rename(tmp_path / "new")
+    new = str(tmp_path / "new" / "own_{0}.json")
+    moved = replace(config, num_epochs=2, tokenizer_file=new)
+    train_model(moved)
+    assert f"tokenizer_file: the checkpoint says {old}, you say {new}" in capsys.readouterr().out
+    # In the weights folder under the usual name, with blanks between the same entries.
+    for lang in ("en", "it"):
+        text = (tmp_path / "new" / f"own_{lang}.json").read_text("utf-8")
+        indented = json.dumps(json.loads(text), indent=4)
+        Path("train_weights", f"tokenizer_{lang}.json").write_text(indented, "utf-8")
+    usual = replace(config, num_epochs=3, tokenizer_file="tokenizer_{0}.json")
+    train_model(usual)
+    assert checkpoint.load(get_weights_file_path(config, 2))["epoch"] == 3
+
+
+@pytest.mark.parametrize("name", ["elsewhere/own_{0}.json", "tokenizer_{0}.json"])
+def test_a_run_is_refused_tokenizer_files_with_other_content_or_none(tmp_path, name):
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    config = replace(config, tokenizer_file=str(tmp_path / "own_{0}.json"))
+    for lang, text in (("en", "one two three"), ("it", "uno due")):
+        (tmp_path / f"own_{lang}.json").write_text(build("word", [text]).to_json(), "utf-8")
+    train_model(config)
+    other = replace(config, num_epochs=2, tokenizer_file=name)
+    path = Path(*Path(name).parts[:-1] or ("train_weights",), Path(name).name)
+    with pytest.raises(ValueError, match=r"own_\{0\}.json, you say .*, and there is no .*_en.json"):
+        train_model(other)
+    path.parent.mkdir(exist_ok=True)
+    for lang in ("en", "it"):
+        shutil.copy(tmp_path / "own_it.json", str(path).format(lang))
+    with pytest.raises(ValueError, match="tokenizer_file: .* of 7 entries, than .*, of 6"):
+        train_model(other)
+
+
+def test_a_text_of_invisible_characters_alone_is_empty():
+    import regex  # which sacrebleu brings; it knows Unicode's own list
+
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    invisible = [chr(i) for i in range(0x110000) if ignorable.fullmatch(chr(i))]
+    assert len(invisible) > 4000
+    for letter in [*invisible, "\u2800", "\ufff9"]:
+        assert clean_text(letter) == "" == clean_text(f" {letter}\t\u00a0{letter}\n"), hex(
+            ord(letter)
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "👩\u200d👧",
+        "❤\ufe0f",
+        "\u200eabc\u200b",
+        "co\u00adoperate",
+        "\u0600",  # ARABIC NUMBER SIGN is a format character that is seen
+        "1",
+        "\u0301",
+    ],
+)
+def test_invisible_characters_beside_visible_ones_stay(text):
+    assert clean_text(text) == text
+
+
+# --- Unknown tokens at the start of a run ---
+
+
+def told_unknown(tmp_path, capsys, train, valid, **changes):
+    """Return what a run prints about unknown tokens when it trains and validates on pairs."""
+    for name, pairs in (("train", train), ("valid", valid)):
+        for lang, side in zip(("en", "it"), zip(*pairs, strict=True), strict=True):
+            (tmp_path / f"{name}.{lang}").write_text("".join(f"{x}\n" for x in side), "utf-8")
+    source = changes.pop("datasource", str(tmp_path / "train"))
+    config = small_config(source, validsource=str(tmp_path / "valid"), **changes)
+    get_ds(config, None, tokenizer_paths(config))
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if "unknown tokens" in line or "are unknown" in line]
+
+
+@pytest.mark.parametrize("changes", [{}, {"streaming": True, "pool_size": 3}])
+def test_the_share_of_unknown_tokens_is_told_by_side_where_there_are_any(tmp_path, capsys, changes):
+    train = [("one two", "uno due"), ("three", "tre"), ("four five six", "sei")]
+    valid = [("one seven two three four", "uno"), ("two six five one", "due sette due tre uno sei")]
+    assert told_unknown(tmp_path, capsys, train, valid, **changes) == [
+        "unknown tokens: training 0.0% (en), 0.0% (it); validation 11.1% (en), 14.3% (it)"
+    ]
+    assert told_unknown(tmp_path, capsys, train, train, **changes) == []
+
+
+def test_unknown_tokens_count_as_often_as_their_pair_is_trained_on(tmp_path, capsys):
+    for lang, text in (("en", "rare one"), ("it", "uno")):
+        (tmp_path / f"rare.{lang}").write_text(f"{text}\n", "utf-8")
+    settings = {"datasource": f"{tmp_path / 'train'},{tmp_path / 'rare'}:6", "min_frequency": 2}
+    pairs = [("one one", "uno uno")] * 4
+    told, remedy = told_unknown(tmp_path, capsys, pairs, pairs, **settings)
+    assert "training 30.0% (en), 0.0% (it); validation 0.0% (en), 0.0% (it)" in told
+    assert "--tokenizer bpe" in remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("我们去看电影吧", "他昨天没有来。"), ("今日は雨です", "猫が好きだ。"), ("ฉันรักคุณ", "แมวดำ")],
+)
+def test_words_without_blanks_are_unknown_and_sub_words_are_the_remedy(
+    tmp_path, capsys, text, other
+):
+    train = [(f"house {i}", "".join(rotated(text, i))) for i in range(len(text))]
+    valid = [("house 1", other)]
+    lines = told_unknown(tmp_path, capsys, train, valid, min_frequency=2)
+    assert "training" in lines[0] and "100.0% (it); validation" in lines[0]
+    assert len(lines) == 2 and "--tokenizer bpe" in lines[1]
+    settings = {"tokenizer": "bpe", "seq_len": 60, "model_folder": "./other"}
+    assert told_unknown(tmp_path, capsys, train, valid, **settings) == []
+
+
+def rotated(text, i):
+    return text[i:] + text[:i]

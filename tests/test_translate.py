@@ -18,9 +18,9 @@ import checkpoint
 from config import config_from_dict
 from dataset import BilingualDataset
 from decode import beam_search
+from lines import read_lines
 from model import build_transformer
 from run_data import get_saved_tokenizers
-from sources import read_lines
 from translate import load_translator, translate_file
 from translator import Options
 from validation import run_validation

@@ -1,0 +1,191 @@
+"""Tables, .csv and .tsv: which columns hold a pair, and rows whose cells stay as written."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lines import MAX_ROW_BYTES, read_long_lines
+
+# What a quotation holds, where quotation marks are doubled, and its end if the line has it.
+_INSIDE = re.compile(r'([^"]*(?:""[^"]*)*)("(?!"))?')
+_OUTSIDE = re.compile(r"[^,]*")
+# The texts of a table whose first row is a pair, by its number of columns: plain pairs, those of
+# manythings.org with a licence, and those of Tatoeba with a number before each text.
+_TEXTS_BY_COUNT = {2: (0, 1), 3: (0, 1), 4: (1, 3)}
+_NAMES_OF_SIDES = ({"source", "src", "src_text"}, {"target", "tgt", "trg", "tgt_text"})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The places of the source's and the target's text in each row of a table."""
+
+    src: int
+    tgt: int
+    has_header: bool  # the first row names the columns, and is no pair
+    guess: str = ""  # in words, what the file leaves open and how it was decided
+
+
+def read_table(path: str, suffix: str, columns: Columns, version: str) -> Iterator[dict[str, str]]:
+    """Yield the pairs of a table, as `src_text` and `tgt_text`.
+
+    `version` is there for the library's cache. Raises ValueError with file and line.
+    """
+    rows = _read_rows(Path(path), suffix)
+    if columns.has_header:
+        next(rows)
+    for _, cells in rows:
+        yield {"src_text": cells[columns.src], "tgt_text": cells[columns.tgt]}
+
+
+def find_columns(path: Path, suffix: str, langs: tuple[str, str]) -> Columns:
+    """Return which columns hold a pair: by the first row, if it names them, else by their number.
+
+    The first row of a .csv names them; a table with TABs may begin with a pair. Raises ValueError
+    with file and line.
+    """
+    rows = _read_rows(path, suffix)
+    number, cells = next(rows, (0, []))
+    if not number:
+        raise ValueError(f"{path} has no row, only blank lines")
+    place = f"{path}, line {number}"
+    columns = _named_columns(cells, langs, place)
+    if columns is None and suffix == ".csv":
+        raise ValueError(
+            f"{place}, must name the columns, {langs[0]} and {langs[1]} among them; it names "
+            f"{_listed(cells)}"
+        )
+    columns = columns or _columns_of_pairs(cells, langs, place)
+    if columns.has_header:
+        header = "".join(cells)
+        _, cells = next(rows, (0, []))
+        if not cells:
+            hint = "; its lines end in CR alone: save it with LF" if "\r" in header else ""
+            raise ValueError(f"{place}, names the columns, and no row follows it{hint}")
+    if not columns.guess:
+        return columns
+    src_text, tgt_text = cells[columns.src][:80], cells[columns.tgt][:80]
+    first = f"the first pair is {src_text!r} -> {tgt_text!r}"
+    return replace(columns, guess=f"{columns.guess}; {first}")
+
+
+def _named_columns(cells: list[str], langs: tuple[str, str], place: str) -> Columns | None:
+    """Return the columns that a first row names, or None when it is no header."""
+    names = [cell.strip().casefold() for cell in cells]
+    counts = [names.count(lang.casefold()) for lang in langs]
+    if counts == [1, 1]:
+        return Columns(*(names.index(lang.casefold()) for lang in langs), has_header=True)
+    if any(counts):
+        lang, count = next(pair for pair in zip(langs, counts, strict=True) if pair[1] != 1)
+        raise ValueError(
+            f"{place}, must name {langs[0]} and {langs[1]} once each, and names {lang} {count} "
+            f"times: {_listed(cells)}"
+        )
+    if "translation" in names and set(names) <= {"id", "translation"}:
+        raise ValueError(
+            f"{place}: translation must hold a text a language, which no cell can; name one column "
+            f"{langs[0]} and one {langs[1]}"
+        )
+    sides = [[i for i, name in enumerate(names) if name in words] for words in _NAMES_OF_SIDES]
+    if [len(places) for places in sides] != [1, 1]:
+        return None
+    (src,), (tgt,) = sides
+    guess = f"{place}, names {names[src]} and {names[tgt]}, taken as {langs[0]} and {langs[1]}"
+    return Columns(src, tgt, has_header=True, guess=guess)
+
+
+def _columns_of_pairs(cells: list[str], langs: tuple[str, str], place: str) -> Columns:
+    """Return the columns of a table whose first row is a pair, by their number."""
+    kinds = ["n" if re.fullmatch(r"\d+", cell.strip(), re.ASCII) else "t" for cell in cells]
+    if not re.fullmatch("..|t..|n.n.", "".join(kinds)):  # n: a number alone, t: another text
+        raise ValueError(
+            f"{place}, names no columns, and is not two texts, two texts and a licence, or twice a "
+            f"number and a text, with TABs between; name the columns in a first line, {langs[0]} "
+            f"and {langs[1]} among them; it holds {_listed(cells)}"
+        )
+    src, tgt = _TEXTS_BY_COUNT[len(cells)]
+    guess = (
+        f"{place}, names no columns, so column {src + 1} of {len(cells)} is taken as {langs[0]} "
+        f"and column {tgt + 1} as {langs[1]}"
+    )
+    return Columns(src, tgt, has_header=False, guess=guess)
+
+
+def _listed(cells: list[str]) -> str:
+    return " ".join(", ".join(cells)[:200].split())
+
+
+def _read_rows(path: Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each row, and its cells, as many as the first row has.
+
+    A blank line is no row. Raises ValueError with file and line for another number of cells.
+    """
+    first, count = 0, 0
+    for number, cells in (_split_csv if suffix == ".csv" else _split_tsv)(path):
+        if isinstance(cells, str):
+            if not first:
+                raise ValueError(f"{path}, line {number}, has more than {MAX_ROW_BYTES:,} bytes")
+            cells = [cells] * count  # cleaning drops and counts texts of that length
+        if not first:
+            first, count = number, len(cells)
+        if len(cells) != count:
+            quoting = " (a cell with a comma in it needs quotation marks)"
+            raise ValueError(
+                f"{path}, line {number}: {len(cells)} fields, and line {first} has {count}: give "
+                f"both the same number{quoting if suffix == '.csv' else ''}, or delete one line"
+            )
+        yield number, cells
+
+
+def _split_tsv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield number and cells of each line that is not blank, or the beginning of one too long."""
+    for number, (line, quotes_cut_off) in enumerate(read_long_lines(path), start=1):
+        if quotes_cut_off is not None:
+            yield number, line
+        elif line.strip(" \r"):
+            yield number, line.rstrip("\r").split("\t")
+
+
+def _split_csv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield like `_split_tsv`, by the rules of Python's csv module.
+
+    That module itself ends a row at a lone CR and needs whole lines in memory. Raises ValueError
+    for a quotation that does not end, or is too long.
+    """
+    first, size, cells, quotation = 0, 0, [], None
+    for number, (line, quotes_cut_off) in enumerate(read_long_lines(path), start=1):
+        if quotation is None:
+            if not line.strip(" \r"):
+                continue
+            first, size, cells = number, 0, []
+            if quotes_cut_off is not None and (line.count('"') + quotes_cut_off) % 2 == 0:
+                yield number, line  # no quotation goes on in the next line
+                continue
+            if quotes_cut_off is None and '"' not in line:
+                yield number, line.rstrip("\r").split(",")
+                continue
+        size += len(line) + 1
+        if quotes_cut_off is not None or size > MAX_ROW_BYTES:
+            quotation = []
+            break
+        at = 0
+        while at <= len(line):
+            if quotation is None and line.startswith('"', at):
+                quotation, at = [], at + 1
+            if quotation is not None:
+                inside = _INSIDE.match(line, at)
+                quotation.append(inside[1].replace('""', '"'))
+                at = inside.end()
+                if inside[2] is None:
+                    break
+            outside = _OUTSIDE.match(line, at)
+            cells.append("\n".join(quotation or ()) + outside[0])
+            quotation, at = None, outside.end() + 1
+        if quotation is None:
+            cells[-1] = cells[-1].rstrip("\r")
+            yield first, cells
+    if quotation is not None:
+        raise ValueError(
+            f'{path}, line {first}: a quotation mark (") opens a cell that does not end within '
+            f"{MAX_ROW_BYTES:,} characters"
+        )
