@@ -1,5 +1,6 @@
 """Tables, .csv and .tsv: which columns hold a pair, and rows whose cells stay as written."""
 
+import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,9 +8,6 @@ from pathlib import Path
 
 from lines import MAX_ROW_BYTES, read_long_lines
 
-# What a quotation holds, where quotation marks are doubled, and its end if the line has it.
-_INSIDE = re.compile(r'([^"]*(?:""[^"]*)*)("(?!"))?')
-_OUTSIDE = re.compile(r"[^,]*")
 # The texts of a table whose first row is a pair, by its number of columns: plain pairs, those of
 # manythings.org with a licence, and those of Tatoeba with a number before each text.
 _TEXTS_BY_COUNT = {2: (0, 1), 3: (0, 1), 4: (1, 3)}
@@ -57,11 +55,9 @@ def find_columns(path: Path, suffix: str, langs: tuple[str, str]) -> Columns:
         )
     columns = columns or _columns_of_pairs(cells, langs, place)
     if columns.has_header:
-        header = "".join(cells)
         _, cells = next(rows, (0, []))
         if not cells:
-            hint = "; its lines end in CR alone: save it with LF" if "\r" in header else ""
-            raise ValueError(f"{place}, names the columns, and no row follows it{hint}")
+            raise ValueError(f"{place}, names the columns, and no row follows it")
     if not columns.guess:
         return columns
     src_text, tgt_text = cells[columns.src][:80], cells[columns.tgt][:80]
@@ -149,43 +145,32 @@ def _split_tsv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
 def _split_csv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
     """Yield like `_split_tsv`, by the rules of Python's csv module.
 
-    That module itself ends a row at a lone CR and needs whole lines in memory. Raises ValueError
-    for a quotation that does not end, or is too long.
+    Raises ValueError for a quotation that does not end, or is too long.
     """
-    first, size, cells, quotation = 0, 0, [], None
-    for number, (line, quotes_cut_off) in enumerate(read_long_lines(path), start=1):
-        if quotation is None:
-            if not line.strip(" \r"):
-                continue
-            first, size, cells = number, 0, []
-            if quotes_cut_off is not None and (line.count('"') + quotes_cut_off) % 2 == 0:
-                yield number, line  # no quotation goes on in the next line
-                continue
-            if quotes_cut_off is None and '"' not in line:
-                yield number, line.rstrip("\r").split(",")
-                continue
-        size += len(line) + 1
-        if quotes_cut_off is not None or size > MAX_ROW_BYTES:
-            quotation = []
-            break
-        at = 0
-        while at <= len(line):
-            if quotation is None and line.startswith('"', at):
-                quotation, at = [], at + 1
-            if quotation is not None:
-                inside = _INSIDE.match(line, at)
-                quotation.append(inside[1].replace('""', '"'))
-                at = inside.end()
-                if inside[2] is None:
-                    break
-            outside = _OUTSIDE.match(line, at)
-            cells.append("\n".join(quotation or ()) + outside[0])
-            quotation, at = None, outside.end() + 1
-        if quotation is None:
-            cells[-1] = cells[-1].rstrip("\r")
-            yield first, cells
-    if quotation is not None:
+    too_long: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line, quotes_cut_off in read_long_lines(path):
+            if quotes_cut_off is not None:
+                if (line.count('"') + quotes_cut_off) % 2:
+                    raise csv.Error("a quotation does not end")
+                too_long.append(line)
+                line = ""
+            # The module would end a row at a lone CR, which cleaning takes for a blank.
+            yield line.rstrip("\r").replace("\r", " ") + "\n"
+
+    csv.field_size_limit(MAX_ROW_BYTES)
+    rows, first = csv.reader(lines(), strict=True), 1
+    try:
+        for cells in rows:
+            if too_long and cells:  # a quotation goes on over that line
+                raise csv.Error("a quotation is too long")
+            is_blank = len(cells) < 2 and not "".join(cells).strip(" ")
+            if too_long or not is_blank:
+                yield first, too_long.pop() if too_long else cells
+            first = rows.line_num + 1
+    except csv.Error as error:
         raise ValueError(
-            f'{path}, line {first}: a quotation mark (") opens a cell that does not end within '
-            f"{MAX_ROW_BYTES:,} characters"
-        )
+            f'{path}, line {first}: a quotation mark (") that opens a cell needs one at its end, '
+            f"within {MAX_ROW_BYTES:,} characters ({error})"
+        ) from None
