@@ -39,7 +39,8 @@ def get_precision(name: str, device: torch.device) -> torch.dtype:
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        able = torch.cpu.get_capabilities()
+        # torch 2.8 has no such function: `auto` is fp32 there.
+        able = getattr(torch.cpu, "get_capabilities", dict)()
         fast = device.type == "cpu" and bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return torch.bfloat16 if fast else torch.float32
 
