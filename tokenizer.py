@@ -15,7 +15,7 @@ JOINER = "￭"  # on the side of a punctuation mark where the text has no blank
 SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # line breaks and tabs among them
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
 def clean_text(text: str) -> str:
@@ -64,14 +64,17 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def decode(self, ids: list[int]) -> str:
-        """Return the text of ids up to the first [EOS]; unknown words show as [UNK]."""
+        """Return the text of ids up to the first [EOS]; unknown words show as [UNK].
+
+        The text is clean (`clean_text`), hence one line, whatever bytes the ids spell.
+        """
         if self.eos_id in ids:
             ids = ids[: ids.index(self.eos_id)]
         ids = [i for i in ids if i not in (self.pad_id, self.sos_id)]
-        return self.backend.decode(ids, skip_special_tokens=False)
+        return clean_text(self.backend.decode(ids, skip_special_tokens=False))
 
     def decode_with(self, ids: list[int], words: list[str]) -> str:
-        """Return the text of ids without control tokens, a word of `words` for each [UNK]."""
+        """Return the clean text of ids without control tokens, a word of `words` for each [UNK]."""
         remaining = iter(words)
         tokens = [
             next(remaining).replace(JOINER, "■")
@@ -79,7 +82,8 @@ class Tokenizer:
             else self.backend.id_to_token(i)
             for i in ids
         ]
-        return self.backend.decoder.decode(tokens) if self.backend.decoder else " ".join(tokens)
+        decoder = self.backend.decoder
+        return clean_text(decoder.decode(tokens) if decoder else " ".join(tokens))
 
     def words_of(self, text: str) -> list[str]:
         """Return for each id of a text the word that it belongs to, as it is in the text."""

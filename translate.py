@@ -24,6 +24,8 @@ from trained import load_trained, note
 from translator import PICTURES, Options, Translation, Translator
 
 CHUNK = 1000  # lines of a file sorted and translated together, then written
+# Line separators that JSON allows in a string. Readers such as `str.splitlines` end a line there.
+SEPARATORS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}
 
 
 def load_translator(options: Options) -> Translator:
@@ -60,14 +62,14 @@ def check_files(options: Options) -> None:
 
 
 def in_format(source: str, translations: list[Translation], format: str) -> str:
-    """Return a line of output: text, or with source and scores as tsv or jsonl."""
+    """Return one line of output: the text, or with source and scores as tsv or jsonl."""
     if format == "text":
         return translations[0].text
     if format == "tsv":
         cells = [cell for each in translations for cell in (f"{each.score:.4f}", each.text)]
         return "\t".join([clean_text(source), *cells])
     row = {"source": source, "hypotheses": [asdict(each) for each in translations]}
-    return json.dumps(row, ensure_ascii=False)
+    return json.dumps(row, ensure_ascii=False).translate(SEPARATORS)
 
 
 def translate_file(translator: Translator, source: Path, target: Path | None) -> list[str]:

@@ -1,7 +1,5 @@
 """Text comes back as it went in; control tokens are never made from text."""
 
-import unicodedata
-
 import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
@@ -44,7 +42,7 @@ def test_known_text_comes_back_exactly(kind, text):
 @pytest.mark.parametrize("text", STRANGE)
 def test_bpe_brings_back_any_text(text):
     tokenizer = build("bpe")
-    assert tokenizer.decode(tokenizer.encode(text)) == unicodedata.normalize("NFC", text).strip()
+    assert tokenizer.decode(tokenizer.encode(text)) == clean_text(text)
 
 
 def test_bpe_never_needs_the_unknown_token():
