@@ -122,7 +122,7 @@ class Translation:
     text: str
     score: float  # by which it was chosen: the log-probability over the length penalty
     log_probability: float  # natural, of all its tokens
-    copied: tuple[str, ...] = ()  # the words of the source that stand where [UNK] was
+    copied: tuple[str, ...] = ()  # what of the source stands where [UNK] was
 
 
 @dataclass(frozen=True)
@@ -192,9 +192,10 @@ class Translator:
         return [self.joined(pieces_of_line) for pieces_of_line in found]
 
     def in_words(self, piece: Piece, hypothesis: Hypothesis) -> Translation:
-        """Return a hypothesis as text, with words of its source for [UNK] if that is wanted.
+        """Return a hypothesis as text, with what the source has for each [UNK] if that is wanted.
 
-        They are those that the last layer looks at most, if there are any among the unknown ones.
+        That is the source token with the highest attention in the last layer, among the unknown
+        ones if there are any: its word, or the part of a word that it covers (`copy_of`).
         """
         tokenizer, ids = self.tokenizer_tgt, hypothesis.ids
         numbers = (hypothesis.score, hypothesis.log_probability)
@@ -206,13 +207,11 @@ class Translator:
         if is_unknown.any():
             weights = weights.masked_fill(~is_unknown, -1)
         looked_at = weights.argmax(dim=-1).tolist()
-        words = self.tokenizer_src.words_of(piece.text)
-        copied = tuple(
-            words[at] for at, i in zip(looked_at, ids, strict=True) if i == tokenizer.unk_id
-        )
+        parts = self.tokenizer_src.parts_of(piece.text)
+        unknown = [parts[at] for at, i in zip(looked_at, ids, strict=True) if i == tokenizer.unk_id]
         control = (tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id)
-        text = tokenizer.decode_with([i for i in ids if i not in control], list(copied))
-        return Translation(text, *numbers, copied)
+        text = tokenizer.decode_with([i for i in ids if i not in control], unknown)
+        return Translation(text, *numbers, tuple(map(tokenizer.copy_of, unknown)))
 
     def alone(self, piece: Piece) -> tuple[Tensor, Tensor]:
         """Return src (1, S) and src_mask of a piece as a batch of its own."""
