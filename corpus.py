@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hub import last_line
-from sources import MAX_CHARS, find_rows
+from lines import MAX_CHARS
+from sources import find_rows
 from tokenizer import clean_text
 
 if TYPE_CHECKING:

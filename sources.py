@@ -3,7 +3,6 @@
 The `datasets` library is imported only inside the functions that load, because it takes seconds.
 """
 
-import codecs
 import gzip
 import hashlib
 import json
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import phrasebook
 from hub import hub_pairs, last_line
+from lines import MAX_BYTES, not_utf8, raw_lines
 
 if TYPE_CHECKING:
     from hub import Rows
@@ -23,14 +23,12 @@ HUB_OWNERS = {"opus_books": "Helsinki-NLP", "opus-100": "Helsinki-NLP", "wmt14":
 FILE_BUILDERS = {
     ".jsonl": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
 }  # fmt: skip
-# No sentence is longer; what is, in characters, is dropped before it can take all memory.
-MAX_CHARS = 20_000
 MAX_JSON_BYTES = 2**20  # of a line, which may hold more than a pair
 # The library's cache knows our functions by name only; with this it also sees them change.
 CODE_VERSION = hashlib.sha256(
     b"".join(
         Path(__file__).with_name(room).read_bytes()
-        for room in ("sources.py", "phrasebook.py", "morphology.py", "lexicon.py")
+        for room in ("sources.py", "lines.py", "phrasebook.py", "morphology.py", "lexicon.py")
     )
 ).hexdigest()
 
@@ -142,7 +140,7 @@ def read_lines(path: Path) -> Iterator[str]:
     MAX_CHARS comes a part that is longer, too, so that memory stays bounded. Raises ValueError with
     file, line and byte.
     """
-    for text, _ in _read_lines(path, 4 * MAX_CHARS + 4):  # bytes of so many characters in UTF-8
+    for text, _ in _read_lines(path, MAX_BYTES):
         yield text
 
 
@@ -152,21 +150,12 @@ def _read_lines(path: Path, most: int) -> Iterator[tuple[str, bool]]:
     number = 0
     try:
         with opener(path, "rb") as file:
-            while line := file.readline(most):
+            for line, is_cut in raw_lines(file, most):
                 number += 1
-                rest = line
-                while len(rest) == most and not rest.endswith(b"\n"):
-                    rest = file.readline(most)
-                is_cut = rest is not line
-                if number == 1:
-                    line = line.removeprefix(codecs.BOM_UTF8)
                 text = line.decode("utf-8", "ignore" if is_cut else "strict")
                 yield text.removesuffix("\n"), is_cut
     except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise ValueError(
-            f"{path}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8"
-        ) from None
+        raise ValueError(f"{path}, {not_utf8(number, error)}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a whole gzip file: {error}") from None
 
