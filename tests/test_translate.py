@@ -22,6 +22,7 @@ from lines import file_lines
 from model import build_transformer
 from run_data import get_saved_tokenizers
 from sources import read_lines
+from trained import find_weights_file_path, load_trained
 from translate import load_translator, translate_file
 from translator import Options
 from validation import run_validation
@@ -244,6 +245,42 @@ def test_without_any_run_it_says_what_to_do(tmp_path):
     process = run_script("translate.py", "x", check=False, cwd=tmp_path)
     assert process.returncode == 1
     assert "no checkpoint in the folders here: train first" in process.stderr
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_newer_checkpoints_of_other_programs_are_skipped(trained, tmp_path, legacy):
+    ours = tmp_path / "run" / "tmodel_00.pt"
+    (tmp_path / "det").mkdir()
+    ours.parent.mkdir()
+    shutil.copy(trained / WEIGHTS / "tmodel_29.pt", ours)
+    theirs = {"model": torch.zeros(3), "global_step": 3, "epoch": 1}
+    for path in (tmp_path / "det" / "best.pt", ours.parent / "yolo_best.pt"):
+        torch.save(theirs, path, _use_new_zipfile_serialization=not legacy)
+        os.utime(path, (2**31, 2**31))
+    (ours.parent / "old_best.pt").mkdir()
+    assert find_weights_file_path(None).resolve() == ours
+    assert find_weights_file_path(ours.parent) == ours
+    process = run_script("translate.py", "two nine", cwd=tmp_path)
+    assert process.stdout == "due nove\n"
+    ours.unlink()
+    with pytest.raises(FileNotFoundError, match="no checkpoint in the folders here: train first"):
+        find_weights_file_path(None)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 999, "half", "a byte"])
+def test_a_damaged_newest_checkpoint_is_told_and_not_skipped(trained, tmp_path, content):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    whole = (trained / WEIGHTS / "tmodel_29.pt").read_bytes()
+    (folder / "tmodel_00.pt").write_bytes(whole)
+    if content == "half":
+        content = whole[: len(whole) // 2]
+    if content == "a byte":
+        middle = len(whole) // 2
+        content = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    (folder / "tmodel_best.pt").write_bytes(content)
+    with pytest.raises(ValueError, match="tmodel_best.pt is damaged .* --weights takes any other"):
+        load_trained(None)
 
 
 def test_a_file_that_is_not_utf_8_is_named(trained, tmp_path):
