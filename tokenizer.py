@@ -15,7 +15,7 @@ JOINER = "￭"  # on the side of a punctuation mark where the text has no blank
 SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # line breaks and tabs among them
 
 
 def clean_text(text: str) -> str:
@@ -25,6 +25,14 @@ def clean_text(text: str) -> str:
     line for one.
     """
     return unicodedata.normalize("NFC", _CONTROL.sub(" ", text)).strip()
+
+
+def one_line(text: str) -> str:
+    """Return clean text for output, where U+2028 and U+2029 would end a line for some readers.
+
+    Inside real sentences of a corpus they are kept.
+    """
+    return clean_text(re.sub("[\u2028\u2029]+", " ", text))
 
 
 @dataclass(frozen=True)
@@ -76,12 +84,12 @@ class Tokenizer:
     def decode(self, ids: list[int]) -> str:
         """Return the text of ids up to the first [EOS]; unknown words show as [UNK].
 
-        The text is clean (`clean_text`), hence one line, whatever bytes the ids spell.
+        The text is clean and one line (`one_line`), whatever bytes the ids spell.
         """
         if self.eos_id in ids:
             ids = ids[: ids.index(self.eos_id)]
         ids = [i for i in ids if i not in (self.pad_id, self.sos_id)]
-        return clean_text(self.backend.decode(ids, skip_special_tokens=False))
+        return one_line(self.backend.decode(ids, skip_special_tokens=False))
 
     def decode_with(self, ids: list[int], parts: list[Part]) -> str:
         """Return the clean text of ids without control tokens, with a part for each [UNK]."""
@@ -94,7 +102,7 @@ class Tokenizer:
             )
         tokens = tokens[1:]
         decoder = self.backend.decoder
-        return clean_text(decoder.decode(tokens) if decoder else " ".join(tokens))
+        return one_line(decoder.decode(tokens) if decoder else " ".join(tokens))
 
     def copy_of(self, part: Part) -> str:
         """Return what stands for an [UNK] of this tokenizer: the word where [UNK] is a word.
@@ -103,7 +111,7 @@ class Tokenizer:
         tokens beside it spell the rest.
         """
         is_word = isinstance(self.backend.model, (models.WordLevel, models.WordPiece))
-        return part.word if is_word else part.text.strip()
+        return one_line(part.word if is_word else part.text)
 
     def _token_of(self, part: Part, before: str) -> str:
         """Return the copy of a part as the decoder expects it after the token `before`."""

@@ -20,7 +20,7 @@ from device import get_device, is_out_of_memory, keep_freed_memory
 from engine import load_exported
 from lines import Line, argument_lines, file_lines, stream_lines
 from sources import read_lines
-from tokenizer import clean_text
+from tokenizer import clean_text, one_line
 from trained import load_trained, note
 from translator import PICTURES, Options, Piece, Translation, Translator
 
@@ -70,7 +70,7 @@ def in_format(source: str, translations: list[Translation], format: str) -> str:
         return translations[0].text
     if format == "tsv":
         cells = [cell for each in translations for cell in (f"{each.score:.4f}", each.text)]
-        return "\t".join([clean_text(source), *cells])
+        return "\t".join([one_line(source), *cells])
     row = {"source": source, "hypotheses": [asdict(each) for each in translations]}
     return json.dumps(row, ensure_ascii=False).translate(SEPARATORS)
 

@@ -91,6 +91,12 @@ def test_validation_writes_what_the_translator_writes_when_models_ramble(ramblin
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
+def test_rows_of_any_source_are_one_line(separator):
+    row = in_format(f"one{separator}two", [Translation("uno due", -1.0, -1.0)], "tsv")
+    assert row == "one two\t-1.0000\tuno due"
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
 def test_json_of_any_source_is_one_line_and_gives_the_source_back(separator):
     source = f"one{separator}two"
     row = in_format(source, [Translation("uno due", -1.0, -1.0)], "jsonl")
