@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fonts import drawable
 from model import Transformer
 from tokenizer import Tokenizer
 
@@ -50,6 +51,8 @@ def draw(weights: Tensor, src_tokens: list[str], tgt_tokens: list[str]) -> "Figu
     """Return a heat map of weights (heads, T, S), a panel a head, with tokens on its axes."""
     from matplotlib.figure import Figure
 
+    # Tokens may hold dollar signs, which would begin a formula.
+    labels, families = drawable(token.replace("$", r"\$") for token in [*src_tokens, *tgt_tokens])
     heads, height, width = weights.shape
     columns = math.ceil(math.sqrt(heads))
     rows = math.ceil(heads / columns)
@@ -60,9 +63,8 @@ def draw(weights: Tensor, src_tokens: list[str], tgt_tokens: list[str]) -> "Figu
             panel.axis("off")
             continue
         panel.imshow(weights[head].float().cpu().numpy(), cmap="Blues", vmin=0, vmax=1)
-        # Tokens may hold dollar signs, which would begin a formula.
-        panel.set_xticks(range(width), [token.replace("$", r"\$") for token in src_tokens])
-        panel.set_yticks(range(height), [token.replace("$", r"\$") for token in tgt_tokens])
+        panel.set_xticks(range(width), labels[:width], family=families)
+        panel.set_yticks(range(height), labels[width:], family=families)
         panel.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False)
         panel.tick_params(axis="x", labelbottom=False)
         if heads > 1:

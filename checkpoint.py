@@ -8,6 +8,7 @@ import math
 import os
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, get_args, get_origin
@@ -99,6 +100,28 @@ def load(path: Path) -> dict:
             state.setdefault(key, value)
     _check_keys(state, path)
     return state
+
+
+def is_foreign(path: Path) -> bool:
+    """Tell, without loading tensors, whether another program wrote a file.
+
+    False for a damaged file, which may be ours: `load` says what is wrong with it.
+    """
+    if path.is_dir():
+        return True
+    try:
+        if not zipfile.is_zipfile(path):
+            with open(path, "rb") as file:
+                return file.read(1) == b"\x80"  # a pickle, as torch.save wrote before its archives
+        with zipfile.ZipFile(path) as archive:
+            name = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
+            if name is None:
+                return True
+            with archive.open(name) as file:
+                plain_values = file.read(2**24)
+    except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error):
+        return False
+    return not all(key in plain_values for key in (b"global_step", b"tokenizer_src"))
 
 
 def check_tensors(tensors: Mapping[str, object], expected: Mapping[str, Tensor], name: str) -> None:

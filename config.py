@@ -332,35 +332,6 @@ def last_weights_file_paths(folder: Path, basename: str, count: int) -> list[Pat
     return [path for _, path in numbered[-count:]]
 
 
-def find_weights_file_path(place: Path | None) -> Path:
-    """Return the checkpoint to translate with: the best of a folder, else its newest.
-
-    `place` is that folder or a file; None looks into the folders in the current one and takes
-    the one trained last. Raises FileNotFoundError when there is none.
-    """
-    if place is not None and not place.is_dir():
-        return place
-    # An epoch has two digits or more, a step no leading zero: exp2_07 is epoch 7 of exp2_.
-    pattern = re.compile(r".*?(best|(\d{2,})(?:_([1-9]\d*))?)\.pt")
-    paths = [
-        path
-        for path in (Path().glob("*/*.pt") if place is None else place.glob("*.pt"))
-        if pattern.fullmatch(path.name)
-    ]
-    if not paths:
-        where = place or "the folders here"
-        raise FileNotFoundError(f"no checkpoint in {where}: train first, or name one by --weights")
-    folder = max(paths, key=lambda path: path.stat().st_mtime).parent
-
-    def rank(path: Path) -> tuple[float, float]:
-        name, epoch, step = pattern.fullmatch(path.name).groups()
-        if name == "best":
-            return float("inf"), 0
-        return int(epoch), float("inf") if step is None else int(step)
-
-    return max((path for path in paths if path.parent == folder), key=rank)
-
-
 def _numbered_weights(config: Config) -> list[tuple[int, float, Path]]:
     numbered = []
     for path in get_weights_folder(config).glob("*.pt"):

@@ -38,6 +38,24 @@ def clean_text(text: str) -> str:
     return unicodedata.normalize("NFC", _CONTROL.sub(" ", text)).strip()
 
 
+def one_line(text: str) -> str:
+    """Return clean text for output, where U+2028 and U+2029 would end a line for some readers.
+
+    Inside real sentences of a corpus they are kept.
+    """
+    return clean_text(re.sub("[\u2028\u2029]+", " ", text))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an id covers of a text."""
+
+    text: str  # with the blank before it, if the id covers that
+    word: str
+    begins_word: bool
+    ends_word: bool
+
+
 @dataclass(frozen=True)
 class Tokenizer:
     """Turns text into ids and back; control tokens typed in a text are ordinary text.
@@ -75,37 +93,88 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def decode(self, ids: list[int]) -> str:
-        """Return the text of ids up to the first [EOS]; unknown words show as [UNK]."""
+        """Return the text of ids up to the first [EOS]; unknown words show as [UNK].
+
+        The text is clean and one line (`one_line`), whatever bytes the ids spell.
+        """
         if self.eos_id in ids:
             ids = ids[: ids.index(self.eos_id)]
         ids = [i for i in ids if i not in (self.pad_id, self.sos_id)]
-        return self.backend.decode(ids, skip_special_tokens=False)
+        return one_line(self.backend.decode(ids, skip_special_tokens=False))
 
-    def decode_with(self, ids: list[int], words: list[str]) -> str:
-        """Return the text of ids without control tokens, a word of `words` for each [UNK]."""
-        remaining = iter(words)
-        tokens = [
-            next(remaining).replace(JOINER, "■")
-            if i == self.unk_id
-            else self.backend.id_to_token(i)
-            for i in ids
-        ]
-        return self.backend.decoder.decode(tokens) if self.backend.decoder else " ".join(tokens)
+    def decode_with(self, ids: list[int], parts: list[Part]) -> str:
+        """Return the clean text of ids without control tokens, with a part for each [UNK]."""
+        remaining = iter(parts)
+        tokens = [""]
+        for i in ids:
+            token = self.backend.id_to_token(i)
+            tokens.append(
+                self._token_of(next(remaining), tokens[-1]) if i == self.unk_id else token
+            )
+        tokens = tokens[1:]
+        decoder = self.backend.decoder
+        return one_line(decoder.decode(tokens) if decoder else " ".join(tokens))
 
-    def words_of(self, text: str) -> list[str]:
-        """Return for each id of a text the word that it belongs to, as it is in the text."""
+    def copy_of(self, part: Part) -> str:
+        """Return what stands for an [UNK] of this tokenizer: the word where [UNK] is a word.
+
+        Models of sub-words such as BPE and Unigram have an [UNK] for a part of a word. The
+        tokens beside it spell the rest.
+        """
+        is_word = isinstance(self.backend.model, (models.WordLevel, models.WordPiece))
+        return one_line(part.word if is_word else part.text)
+
+    def _token_of(self, part: Part, before: str) -> str:
+        """Return the copy of a part as the decoder expects it after the token `before`."""
+        copy = self.copy_of(part)
+        suffix = getattr(self.backend.model, "end_of_word_suffix", None)
+        prefix = getattr(self.backend.model, "continuing_subword_prefix", None)
+        if suffix or prefix:
+            is_word = copy == part.word
+            sign = "" if is_word or part.begins_word else prefix or ""
+            copy = sign + copy + (suffix if suffix and (is_word or part.ends_word) else "")
+        elif part.text.startswith(" ") and not before.endswith("▁"):
+            copy = f" {copy}"  # the id covers the blank, too
+        return copy.replace(JOINER, "■")
+
+    def parts_of(self, text: str) -> list[Part]:
+        """Return for each id of a clean text what it covers of the text, and of which word."""
         encoding = self.backend.encode(text, add_special_tokens=False)
         normalizer, splitter = self.backend.normalizer, self.backend.pre_tokenizer
-        text = normalizer.normalize_str(text) if normalizer else text
-        words = [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
-        return [words[owner].strip(JOINER) for owner in encoding.word_ids]
+        normalized = normalizer.normalize_str(text) if normalizer else text
+        words = [w for w, _ in splitter.pre_tokenize_str(normalized)] if splitter else [normalized]
+        spans: dict[int, tuple[int, int]] = {}
+        for owner, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            first, last = spans.get(owner, (start, end))
+            spans[owner] = min(first, start), max(last, end)
+        parts = []
+        for owner, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            if JOINER in words[owner]:  # inserted by us: offsets reach into the word beside it
+                mark = words[owner].strip(JOINER)
+                parts.append(Part(mark, mark, True, True))
+                continue
+            covered = text[start:end]
+            at = end - len(covered.lstrip())
+            # Some tokenizers take the whole text for one word.
+            first = max(spans[owner][0], text.rfind(" ", 0, at) + 1)
+            last = min([spans[owner][1], *([text.find(" ", at)] if " " in text[at:] else [])])
+            word = text[first:last].strip()
+            is_first, is_last = at <= first, end >= last
+            parts.append(Part(covered if covered.strip() else word, word, is_first, is_last))
+        return parts
 
     def unknown_words(self, text: str) -> list[str]:
-        """Return the words of a text that have no id of their own, in order."""
+        """Return the words of a text of which a part has no id, in order."""
         ids = self.encode(text)
         if self.unk_id not in ids:
             return []
-        return [w for w, i in zip(self.words_of(text), ids, strict=True) if i == self.unk_id]
+        words, begun = [], True
+        for part, i in zip(self.parts_of(text), ids, strict=True):
+            begun = begun or part.begins_word
+            if i == self.unk_id and begun:
+                words.append(part.word)
+                begun = False
+        return words
 
     def to_json(self) -> str:
         return self.backend.to_str()

@@ -1,5 +1,6 @@
 """A checkpoint, loaded to be used: its model, its tokenizers, its config."""
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 import checkpoint
-from config import Config, config_from_dict, find_weights_file_path, last_weights_file_paths
+from config import Config, config_from_dict, last_weights_file_paths
 from model import Transformer, build_transformer
 from run_data import get_saved_tokenizers
 from tokenizer import Tokenizer
@@ -57,6 +58,38 @@ def load_trained(weights: str | None, average: int = 1) -> Trained:
     model = build_transformer(*(each.size for each in tokenizers), **config.model_arguments())
     checkpoint.load_weights(model, state, path)
     return Trained(path, state["global_step"], model.eval(), config, *tokenizers)
+
+
+def find_weights_file_path(place: Path | None) -> Path:
+    """Return the checkpoint to translate with: the best of a folder, else its newest.
+
+    `place` is that folder or a file; None looks into the folders in the current one and takes
+    the one trained last. Checkpoints of other programs are skipped; a damaged file is not, because
+    it may be ours. Raises FileNotFoundError when there is none.
+    """
+    if place is not None and not place.is_dir():
+        return place
+    # An epoch has two digits or more, a step no leading zero: exp2_07 is epoch 7 of exp2_.
+    pattern = re.compile(r".*?(best|(\d{2,})(?:_([1-9]\d*))?)\.pt")
+
+    def rank(path: Path) -> tuple[float, float]:
+        name, epoch, step = pattern.fullmatch(path.name).groups()
+        if name == "best":
+            return float("inf"), 0
+        return int(epoch), float("inf") if step is None else int(step)
+
+    named = [
+        path
+        for path in (Path().glob("*/*.pt") if place is None else place.glob("*.pt"))
+        if pattern.fullmatch(path.name)
+    ]
+    newest_first = sorted(named, key=lambda path: path.stat().st_mtime, reverse=True)
+    newest = next((path for path in newest_first if not checkpoint.is_foreign(path)), None)
+    if newest is None:
+        where = place or "the folders here"
+        raise FileNotFoundError(f"no checkpoint in {where}: train first, or name one by --weights")
+    best_first = sorted((p for p in named if p.parent == newest.parent), key=rank, reverse=True)
+    return next(path for path in best_first if not checkpoint.is_foreign(path))
 
 
 def note(message: str) -> None:

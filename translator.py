@@ -1,6 +1,5 @@
 """A trained model with its tokenizers: text in, text out."""
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from dataset import form_batches, pad, padding_mask, source_batches
 from decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
 from lines import MAX_CHARS
 from model import Transformer
+from sentences import join, parts_that_fit, sentences
 from tokenizer import Tokenizer, clean_text
 from trained import note
 
@@ -122,7 +122,7 @@ class Translation:
     text: str
     score: float  # by which it was chosen: the log-probability over the length penalty
     log_probability: float  # natural, of all its tokens
-    copied: tuple[str, ...] = ()  # the words of the source that stand where [UNK] was
+    copied: tuple[str, ...] = ()  # what of the source stands where [UNK] was
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ class Translator:
     def split(self, text: str, number: int) -> list[Piece]:
         """Return a text in one piece if the model can take it, else by sentence.
 
-        Raises ValueError with the text's number and its length when a sentence is too long.
+        A sentence that is too long comes in parts, with a note. Raises ValueError with the text's
+        number for one that is longer than any sentence.
         """
         text = clean_text(text)
         if not text:
@@ -155,18 +156,32 @@ class Translator:
         if len(text) > MAX_CHARS:
             raise ValueError(f"line {number} has more than {MAX_CHARS:,} characters")
         longest = self.config.seq_len - 2  # [SOS] and [EOS] go around it
-        whole = Piece(text, self.tokenizer_src.encode(text))
+        whole = self.piece(text)
         if len(whole.ids) <= longest:
             return [whole]
-        sentences = re.split(r"(?<=[.!?;:])\s+", text)
-        pieces = [Piece(each, self.tokenizer_src.encode(each)) for each in sentences]
-        for piece in pieces:
-            if len(piece.ids) > longest:
-                raise ValueError(
-                    f"line {number} has a sentence of {len(piece.ids)} tokens, the model takes "
-                    f"{longest}"
-                )
-        return pieces
+
+        def fits(part: str) -> bool:
+            return len(self.piece(part).ids) <= longest
+
+        pieces = []
+        for sentence in map(self.piece, sentences(text)):
+            if len(sentence.ids) <= longest:
+                pieces.append(sentence)
+                continue
+            try:
+                parts = parts_that_fit(sentence.text, fits)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+            note(
+                f"line {number} has a sentence of {len(sentence.ids)} tokens, the model takes "
+                f"{longest}: it is translated in {len(parts)} parts"
+            )
+            pieces += map(self.piece, parts)
+        return [piece for piece in pieces if piece.text]
+
+    def piece(self, text: str) -> Piece:
+        text = text.strip()
+        return Piece(text, self.tokenizer_src.encode(text))
 
     def translate(self, lines: list[list[Piece]], first: int = 1) -> list[list[Translation]]:
         """Return the translations of each line, best first, from its pieces (`split`).
@@ -192,9 +207,10 @@ class Translator:
         return [self.joined(pieces_of_line) for pieces_of_line in found]
 
     def in_words(self, piece: Piece, hypothesis: Hypothesis) -> Translation:
-        """Return a hypothesis as text, with words of its source for [UNK] if that is wanted.
+        """Return a hypothesis as text, with what the source has for each [UNK] if that is wanted.
 
-        They are those that the last layer looks at most, if there are any among the unknown ones.
+        That is the source token with the highest attention in the last layer, among the unknown
+        ones if there are any: its word, or the part of a word that it covers (`copy_of`).
         """
         tokenizer, ids = self.tokenizer_tgt, hypothesis.ids
         numbers = (hypothesis.score, hypothesis.log_probability)
@@ -206,13 +222,11 @@ class Translator:
         if is_unknown.any():
             weights = weights.masked_fill(~is_unknown, -1)
         looked_at = weights.argmax(dim=-1).tolist()
-        words = self.tokenizer_src.words_of(piece.text)
-        copied = tuple(
-            words[at] for at, i in zip(looked_at, ids, strict=True) if i == tokenizer.unk_id
-        )
+        parts = self.tokenizer_src.parts_of(piece.text)
+        unknown = [parts[at] for at, i in zip(looked_at, ids, strict=True) if i == tokenizer.unk_id]
         control = (tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id)
-        text = tokenizer.decode_with([i for i in ids if i not in control], list(copied))
-        return Translation(text, *numbers, copied)
+        text = tokenizer.decode_with([i for i in ids if i not in control], unknown)
+        return Translation(text, *numbers, tuple(map(tokenizer.copy_of, unknown)))
 
     def alone(self, piece: Piece) -> tuple[Tensor, Tensor]:
         """Return src (1, S) and src_mask of a piece as a batch of its own."""
@@ -313,7 +327,7 @@ class Translator:
             return [Translation("", 0.0, 0.0)]
         return [
             Translation(
-                " ".join(each.text for each in nth),
+                join([each.text for each in nth], self.config.lang_tgt),
                 sum(each.score for each in nth),
                 sum(each.log_probability for each in nth),
                 tuple(word for each in nth for word in each.copied),
@@ -322,25 +336,32 @@ class Translator:
         ]
 
     @torch.inference_mode()
-    def score(self, sources: list[str], targets: list[str]) -> list[float]:
+    def score(self, sources: list[str | None], targets: list[str]) -> list[float | None]:
         """Return the log-probability of each target as a translation of its source.
 
-        Raises ValueError with the line's number for what is longer than the model, or blank.
+        Two blank texts have 0, as a blank line that is translated. None stands for a pair that has
+        no score: its source is None, or (with a note) one is blank or longer than the model.
         """
         src, tgt, longest = [], [], self.config.seq_len
-        for number, pair in enumerate(zip(sources, targets, strict=True), start=1):
-            ids = [
-                t.encode(clean_text(text)) for t, text in zip(self.tokenizers, pair, strict=True)
-            ]
+        numbers, result = [], [None] * len(sources)
+        for number, pair in enumerate(zip(sources, targets, strict=True)):
+            if pair[0] is None:
+                continue
+            texts = [clean_text(text) for text in pair]
+            ids = [t.encode(text) for t, text in zip(self.tokenizers, texts, strict=True)]
+            if not any(texts):
+                result[number] = 0.0
+                continue
             if not all(ids) or max(len(ids[0]) + 2, len(ids[1]) + 1) > longest:
-                raise ValueError(
-                    f"line {number} has {len(ids[0])} and {len(ids[1])} tokens, the model takes 1 "
-                    f"to {longest - 2} and 1 to {longest - 1}"
+                note(
+                    f"line {number + 1} has {len(ids[0])} and {len(ids[1])} tokens, the model "
+                    f"takes 1 to {longest - 2} and 1 to {longest - 1}: its score is blank"
                 )
+                continue
+            numbers.append(number)
             src.append([self.tokenizer_src.sos_id, *ids[0], self.tokenizer_src.eos_id])
             tgt.append([self.tokenizer_tgt.sos_id, *ids[1], self.tokenizer_tgt.eos_id])
         lens = (np.array([len(ids) for ids in src]), np.array([len(ids) - 1 for ids in tgt]))
-        scores = [0.0] * len(src)
         for indices in form_batches(*lens, self.options.batch_tokens):
             source = pad([src[i] for i in indices], self.tokenizer_src.pad_id).to(self.device)
             mask = padding_mask(source, self.tokenizer_src.pad_id)
@@ -350,8 +371,8 @@ class Translator:
             each = logits.log_softmax(-1).gather(2, labels.unsqueeze(2)).squeeze(2)
             each = each.masked_fill(labels == self.tokenizer_tgt.pad_id, 0).sum(dim=1)
             for i, total in zip(indices, each.tolist(), strict=True):
-                scores[i] = total
-        return scores
+                result[numbers[i]] = total
+        return result
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:

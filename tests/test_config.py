@@ -12,13 +12,13 @@ from config import (
     Config,
     check_same_run,
     config_from_dict,
-    find_weights_file_path,
     get_config,
     get_weights_file_path,
     get_weights_folder,
     latest_weights_file_path,
     obsolete_weights_file_paths,
 )
+from trained import find_weights_file_path
 
 
 @pytest.mark.parametrize("preset", PRESETS)

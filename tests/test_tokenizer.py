@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def test_known_text_comes_back_exactly(kind, text):
 @pytest.mark.parametrize("text", STRANGE)
 def test_bpe_brings_back_any_text(text):
     tokenizer = build("bpe")
-    assert tokenizer.decode(tokenizer.encode(text)) == unicodedata.normalize("NFC", text).strip()
+    assert tokenizer.decode(tokenizer.encode(text)) == clean_text(text)
 
 
 def test_bpe_never_needs_the_unknown_token():

@@ -18,9 +18,10 @@ import checkpoint
 from config import config_from_dict
 from dataset import BilingualDataset
 from decode import beam_search
-from lines import read_lines
+from lines import file_lines, read_lines
 from model import build_transformer
 from run_data import get_saved_tokenizers
+from trained import find_weights_file_path, load_trained
 from translate import load_translator, translate_file
 from translator import Options
 from validation import run_validation
@@ -87,10 +88,11 @@ def test_lines_of_a_pipe_are_answered_as_they_come(trained):
     assert process.wait(timeout=60) == 0
 
 
-def test_a_line_that_is_too_long_is_told_and_the_next_still_answered(trained):
-    process = translate(trained, stdin="one\n" + "two " * 50 + "\nthree\n", check=False)
-    assert process.stdout == "uno\n\ntre\n" and process.returncode == 1
-    assert "line 2 has a sentence of 50 tokens" in process.stderr
+def test_a_line_that_is_too_long_is_told_and_translated_in_parts(trained):
+    process = translate(trained, stdin="one\n" + "two " * 50 + "\nthree\n")
+    first, long, last = process.stdout.splitlines()
+    assert (first, last) == ("uno", "tre") and set(long.split()) == {"due"}
+    assert "line 2 has a sentence of 50 tokens, the model takes 14" in process.stderr
 
 
 def test_a_reader_that_leaves_is_no_error(trained):
@@ -100,10 +102,13 @@ def test_a_reader_that_leaves_is_no_error(trained):
     assert "Errno" not in process.stderr and "Traceback" not in process.stderr
 
 
-def test_bytes_that_are_no_text_are_translated_as_unknown(trained):
-    command = [sys.executable.encode(), str(ROOT / "translate.py").encode(), b"one \xff two"]
+def test_bytes_that_are_no_text_are_named_and_their_line_is_blank(trained):
+    text = b"two\none \xff two\nten"
+    command = [sys.executable.encode(), str(ROOT / "translate.py").encode(), text]
     process = subprocess.run(command, cwd=trained, capture_output=True)
-    assert process.returncode == 0 and b"Traceback" not in process.stderr
+    assert process.returncode == 1 and b"Traceback" not in process.stderr
+    assert process.stdout == b"due\n\ndieci\n"
+    assert b"line 2, byte 5: 0xff is not UTF-8" in process.stderr
 
 
 def test_a_terminal_gets_a_prompt(trained):
@@ -194,21 +199,25 @@ def test_a_long_text_is_cut_into_its_sentences(translator):
     assert say(translator, text) == [" ".join(say(translator, "one two three.") * 8)]
 
 
-def test_the_longest_sentence_that_fits_is_not_cut(translator):
+def test_the_longest_sentence_that_fits_is_not_cut(translator, capsys):
     longest = translator.config.seq_len - 2
     assert len(translator.split("one " * longest, 1)) == 1
-    with pytest.raises(
-        ValueError, match=f"line 7 has a sentence of {longest + 1} tokens.*{longest}"
-    ):
-        translator.split("one " * (longest + 1), 7)
+    assert capsys.readouterr().err == ""
+    assert len(translator.split("one " * (longest + 1), 7)) == 2
+    told = f"line 7 has a sentence of {longest + 1} tokens, the model takes {longest}"
+    assert told in capsys.readouterr().err
 
 
-def test_a_sentence_too_long_is_refused_by_number_and_nothing_is_written(trained, tmp_path):
+def test_a_line_of_a_file_that_is_too_long_stops_no_other(trained, tmp_path):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("one\n" + "two " * 2000 + "\n", "utf-8")
-    process = translate(trained, "--input", source, "--output", target, check=False)
-    assert process.returncode == 1 and "line 2 has a sentence of 2000 tokens" in process.stderr
-    assert not target.exists()
+    source.write_text("one\n" + "two, " * 2000 + "\nthree\n" + "ten " * 15 + "\n", "utf-8")
+    process = translate(trained, "--input", source, "--output", target)
+    lines = target.read_text("utf-8").splitlines()
+    assert (len(lines), lines[0], lines[2]) == (4, "uno", "tre")
+    assert lines[1].split().count("due") > 1000
+    assert set(lines[3].split()) == {"dieci"}
+    assert "line 2 has a sentence of 4000 tokens" in process.stderr
+    assert "line 4 has a sentence of 15 tokens" in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -235,6 +244,42 @@ def test_without_any_run_it_says_what_to_do(tmp_path):
     process = run_script("translate.py", "x", check=False, cwd=tmp_path)
     assert process.returncode == 1
     assert "no checkpoint in the folders here: train first" in process.stderr
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_newer_checkpoints_of_other_programs_are_skipped(trained, tmp_path, legacy):
+    ours = tmp_path / "run" / "tmodel_00.pt"
+    (tmp_path / "det").mkdir()
+    ours.parent.mkdir()
+    shutil.copy(trained / WEIGHTS / "tmodel_29.pt", ours)
+    theirs = {"model": torch.zeros(3), "global_step": 3, "epoch": 1}
+    for path in (tmp_path / "det" / "best.pt", ours.parent / "yolo_best.pt"):
+        torch.save(theirs, path, _use_new_zipfile_serialization=not legacy)
+        os.utime(path, (2**31, 2**31))
+    (ours.parent / "old_best.pt").mkdir()
+    assert find_weights_file_path(None).resolve() == ours
+    assert find_weights_file_path(ours.parent) == ours
+    process = run_script("translate.py", "two nine", cwd=tmp_path)
+    assert process.stdout == "due nove\n"
+    ours.unlink()
+    with pytest.raises(FileNotFoundError, match="no checkpoint in the folders here: train first"):
+        find_weights_file_path(None)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 999, "half", "a byte"])
+def test_a_damaged_newest_checkpoint_is_told_and_not_skipped(trained, tmp_path, content):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    whole = (trained / WEIGHTS / "tmodel_29.pt").read_bytes()
+    (folder / "tmodel_00.pt").write_bytes(whole)
+    if content == "half":
+        content = whole[: len(whole) // 2]
+    if content == "a byte":
+        middle = len(whole) // 2
+        content = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    (folder / "tmodel_best.pt").write_bytes(content)
+    with pytest.raises(ValueError, match="tmodel_best.pt is damaged .* --weights takes any other"):
+        load_trained(None)
 
 
 def test_a_file_that_is_not_utf_8_is_named(trained, tmp_path):
@@ -300,7 +345,8 @@ def test_a_cut_line_is_told_by_its_number_in_the_file(translator, capsys, tmp_pa
     with torch.no_grad():
         before = bias.clone()
         bias[translator.tokenizer_tgt.eos_id] = -1e4
-        translate_file(translator, tmp_path / "in.txt", tmp_path / "out.txt")
+        source = tmp_path / "in.txt"
+        translate_file(translator, source, file_lines(source), tmp_path / "out.txt")
         bias.copy_(before)
     notes = capsys.readouterr().err
     told = {int(number) for number in re.findall(r"line (\d+): the translation was cut", notes)}
@@ -309,7 +355,8 @@ def test_a_cut_line_is_told_by_its_number_in_the_file(translator, capsys, tmp_pa
 
 def test_unknown_words_of_a_file_are_counted(translator, capsys, tmp_path):
     (tmp_path / "in.txt").write_text("one zebra\nlion two\ntwo\n", "utf-8")
-    translate_file(translator, tmp_path / "in.txt", tmp_path / "out.txt")
+    source = tmp_path / "in.txt"
+    translate_file(translator, source, file_lines(source), tmp_path / "out.txt")
     assert f"2 unknown words in {tmp_path / 'in.txt'}" in capsys.readouterr().err
 
 
@@ -413,7 +460,6 @@ def test_options_that_cannot_go_together_are_refused(trained, flags, words):
     ("name", "text", "words"),
     [
         ("--target", "uno\n", "in.txt has 2 lines"),
-        ("--target", "uno\n\n", "line 2 has 1 and 0 tokens"),
         ("--reference", "uno\n", "in.txt has 2 lines"),
         ("--reference", None, "there is no file"),
         ("--reference", "uno\n\n", "has no text in line 2"),
