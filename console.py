@@ -14,10 +14,13 @@ def set_up_streams() -> None:
 
     Half a character, which no encoding has, is written as a question mark.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass  # none of a closed stream is left for a file that is opened later
+    os.close(descriptor)
+    for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None and name != "stdin":  # closed by the caller, or a program without console
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+        if stream is None and name != "stdin":  # closed by the caller, or there is no console
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     if not shows_bars():
@@ -35,7 +38,7 @@ class OutputThatMayEnd(io.FileIO):
             discard_output(self.fileno())
             if self.fileno() == 1:
                 with suppress(OSError):
-                    os.write(2, f"standard output cannot be written ({error})\n".encode())
+                    os.write(2, f"standard output is lost ({error}), the work goes on\n".encode())
             return len(data)
 
 

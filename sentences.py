@@ -1,9 +1,9 @@
 """Cutting a long text into its sentences, and a sentence that is too long into parts that fit.
 
 Unicode's properties tell the marks of all scripts, so nothing here asks for the language. Measured
-on 2,000 joined lines of newstest2009: these rules miss no end of a line, and cut 295 times within
-lines in English (most after `;`, `:` and abbreviations). sentencex 1.0.32 misses 153 and cuts 151
-times. It knows no end of a sentence in Khmer, and has no wheel for Python 3.10 on a Mac.
+on 2,000 joined lines of newstest2009: these rules find all line ends with a mark in English, and
+all but two in Italian. They cut 293 and 184 times within lines, 103 and 107 times of these after
+`;` or `:`. The library sentencex 1.0.32 knows no end of a sentence in Khmer.
 """
 
 from collections.abc import Callable

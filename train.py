@@ -164,8 +164,9 @@ def train_pool(run: Run, interrupt: Interrupt, pace: Pace) -> None:
     )
     remaining = iter(loader)
     of_update = config.accumulate * processes.count()
+    name = f"epoch {epoch:02d}" + (f", pool {pool}" if config.streaming else "")
     bar = tqdm(
-        desc=f"epoch {epoch:02d}" + (f", pool {pool}" if config.streaming else ""),
+        desc=name,
         unit="update",
         initial=done // of_update,
         total=math.ceil(len(batches) / of_update),
@@ -197,7 +198,8 @@ def train_pool(run: Run, interrupt: Interrupt, pace: Pace) -> None:
                 words = log_window(run, tokens / (time.perf_counter() - started))
                 bar.set_postfix_str(words)
                 if not console.shows_bars():
-                    print(f"{pace.where(progress.global_step, run.total_updates)}, {words}")
+                    where = pace.where(progress.global_step, run.total_updates)
+                    print(f"{name}, {where}, {words}", file=sys.stderr)
                 started, tokens = time.perf_counter(), 0
             if saving:
                 run.save(run.path())
