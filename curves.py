@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import tyro
 from tqdm import tqdm
 
+import checkpoint
 from console import run_script
 
 try:
@@ -61,16 +63,6 @@ class Curves:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
-            self._give_up(error)
-
-    def claim(self, run_id: str, weights: Path) -> None:
-        """Note in the folder which run writes there, and where its weights folder is."""
-        if self.writer is None:
-            return
-        note = {"run_id": run_id, "weights": _relative(weights, self.writer.log_dir)}
-        try:
-            (Path(self.writer.log_dir) / NOTE).write_text(json.dumps(note) + "\n", "utf-8")
-        except OSError as error:
             self._give_up(error)
 
     def add_row(self, row: dict) -> None:
@@ -131,6 +123,17 @@ def new_log_dir(experiment_name: str) -> str:
 def is_log_dir(log_dir: str, experiment_name: str) -> bool:
     """Tell whether `new_log_dir` can have made log_dir."""
     return re.fullmatch(rf"{re.escape(experiment_name)}(_\d+)?", log_dir) is not None
+
+
+def claim_log_dir(log_dir: str, run_id: str, weights: Path) -> None:
+    """Note in a folder of curves which run writes there, and where its weights folder is.
+
+    Comes before the curves themselves: a run that is killed in between finds its own folder.
+    """
+    note = json.dumps({"run_id": run_id, "weights": _relative(weights, log_dir)}).encode()
+    # On a full disk the curves, which come next, say so.
+    with suppress(OSError):
+        checkpoint.write_file(Path(log_dir) / NOTE, lambda file: file.write(note))
 
 
 def why_not_in(log_dir: str, run_id: str, weights: Path) -> str:

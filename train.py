@@ -29,7 +29,7 @@ from config import (
     get_weights_folder,
     latest_weights_file_path,
 )
-from curves import Curves
+from curves import Curves, claim_log_dir
 from device import is_out_of_memory
 from interrupt import Interrupt, Interrupted
 from model import Transformer
@@ -267,8 +267,9 @@ def fit(run: Run, interrupt: Interrupt) -> None:
     # What a stopped run wrote after its checkpoint is hidden, as it will be written again. Its
     # points at the checkpoint's own step are kept, unless the validation there is yet to come.
     folder = run.log_dir if processes.is_main() else None
+    if folder:
+        claim_log_dir(folder, run.run_id, get_weights_folder(config))
     run.curves = Curves(folder, first_step=progress.global_step + (not due))
-    run.curves.claim(run.run_id, get_weights_folder(config))
     if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
         run.curves.add_table("config", ["name", "value"], rows, progress.global_step)

@@ -1377,3 +1377,19 @@ def test_a_damaged_note_of_a_folder_of_curves_makes_them_another_runs(a_run, not
     Path("runs/tmodel/run.json").write_text(note)
     train_model(replace(a_run, num_epochs=2))
     assert Path("runs/tmodel_2").is_dir()
+
+
+def test_a_run_killed_as_it_begins_its_curves_goes_on_in_their_folder(tmp_path, monkeypatch):
+    config = small_config(write_number_pairs(tmp_path, count=120), num_epochs=1)
+    with monkeypatch.context() as patch:
+
+        def die(run, interrupt, pace):
+            raise SystemExit
+
+        patch.setattr(train, "train_pool", die)
+        with pytest.raises(SystemExit):
+            train_model(config)
+    assert list(Path("runs/tmodel").glob("events.*"))
+    time.sleep(1.1 - time.time() % 1)
+    train_model(config)
+    assert [path.name for path in Path("runs").iterdir()] == ["tmodel"]
