@@ -102,26 +102,26 @@ def load(path: Path) -> dict:
     return state
 
 
-def is_foreign(path: Path) -> bool:
-    """Tell, without loading tensors, whether another program wrote a file.
+def is_ours(path: Path) -> bool | None:
+    """Tell, without loading tensors, whether this project wrote a file.
 
-    False for a damaged file, which may be ours: `load` says what is wrong with it.
+    None stands for a damaged file, which may be ours: `load` says what is wrong with it.
     """
     if path.is_dir():
-        return True
+        return False
     try:
         if not zipfile.is_zipfile(path):
-            with open(path, "rb") as file:
-                return file.read(1) == b"\x80"  # a pickle, as torch.save wrote before its archives
+            with open(path, "rb") as file:  # a pickle, as torch.save wrote before its archives
+                return False if file.read(1) == b"\x80" else None
         with zipfile.ZipFile(path) as archive:
             name = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
             if name is None:
-                return True
+                return False
             with archive.open(name) as file:
                 plain_values = file.read(2**24)
     except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error):
-        return False
-    return not all(key in plain_values for key in (b"global_step", b"tokenizer_src"))
+        return None
+    return all(key in plain_values for key in (b"global_step", b"tokenizer_src"))
 
 
 def check_tensors(tensors: Mapping[str, object], expected: Mapping[str, Tensor], name: str) -> None:

@@ -85,17 +85,33 @@ def run_script(name: str, work: Callable[[], int]) -> int:
     """
     set_up_streams()
     try:
-        try:
-            return work()
-        finally:
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        for descriptor in (1, 2):  # one of them, and Python flushes both at its end
-            discard_output(descriptor)
+        code = work()
+    except SystemExit:  # of a help, or a command line that is refused
+        if _is_written():
+            raise
         return PIPE_CLOSED
+    except KeyboardInterrupt:
+        code = _tell("", 130)
+    except BrokenPipeError:
+        code = PIPE_CLOSED
     except (ValueError, OSError, ImportError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 1
+        code = _tell(f"{name}: {error}", 1)
+    return code if _is_written() or code else PIPE_CLOSED
+
+
+def _tell(words: str, code: int) -> int:
+    with suppress(OSError):  # nobody reads standard error any more
+        print(words, file=sys.stderr)
+    return code
+
+
+def _is_written() -> bool:
+    """Write what is left of the output; if nobody reads it, discard it and return False."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        for descriptor in (1, 2):  # Python flushes both once more at its end
+            discard_output(descriptor)
+        return False
+    return True

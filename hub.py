@@ -55,7 +55,8 @@ def hub_pairs(
         rows = load_dataset(name, config, split=split, streaming=streaming)
         return rows, _note(config, split, asked)
     except DatasetNotFoundError as error:
-        if "gated" in str(error):  # the library keeps the hub's own error to itself
+        # The library keeps the hub's own error to itself.
+        if "gated" in str(error).replace(name, ""):
             raise ValueError(
                 f"{name} is a gated set: accept its terms on {constants.ENDPOINT}/datasets/{name}, "
                 "and log in by `hf auth login` or HF_TOKEN=..., with an account that has access"

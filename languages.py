@@ -56,6 +56,8 @@ def writing_of(lang: str, texts: Iterable[str]) -> Writing:
     """
     expected = _script_of_code(lang)
     counts = _letters_by_script(texts)
+    if expected == "Japanese":  # a heading may have no kana
+        counts["Japanese"] += counts.pop("Han", 0)
     script = expected
     if counts and not (expected and counts[expected] >= _LEAST_SHARE * counts.total()):
         script = counts.most_common(1)[0][0]

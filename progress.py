@@ -43,23 +43,28 @@ class Progress:
         """Return the index of the best validation by a score, the first of equals.
 
         Validations with the same BLEU are compared by their loss, as printed: to three decimals.
-        BLEU is 0 until the first 4-gram is right, however much the model has learned.
         """
+        scores = self._scores(monitor)
 
         def rank(i: int) -> tuple[float, float]:
-            row = self.history[i]
-            if monitor == "val/loss":
-                return -row["val/loss"], 0.0
-            return row[monitor], -round(row["val/loss"], 3)
+            return scores[i], -round(self.history[i]["val/loss"], 3)
 
-        return max(range(len(self.history)), key=rank, default=None)
+        return max(range(len(scores)), key=rank, default=None)
 
     def ties(self, monitor: str) -> int:
         """Return how many other validations have the best one's BLEU, so that the loss decided."""
-        if monitor == "val/loss" or not self.history:
-            return 0
-        scores = [row[monitor] for row in self.history]
-        return scores.count(scores[self.best(monitor)]) - 1
+        scores = self._scores(monitor)
+        return 0 if monitor == "val/loss" or not scores else scores.count(max(scores)) - 1
+
+    def _scores(self, monitor: str) -> list[float]:
+        """Return a number for each validation, the higher the better.
+
+        BLEU under 1 counts as 0. It is 0 until the first 4-gram is right, however much the model
+        has learned; with fewer orders sacrebleu's smoothing makes it a little more, by chance.
+        """
+        if monitor == "val/loss":
+            return [-row[monitor] for row in self.history]
+        return [row[monitor] if row[monitor] >= 1 else 0.0 for row in self.history]
 
     def is_finished(self, config: Config) -> bool:
         since_best = len(self.history) - 1 - (self.best(config.monitor) or 0)

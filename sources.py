@@ -5,6 +5,7 @@ The `datasets` library is imported only inside the functions that load, because 
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def find_rows(
     user can mend, or DatasetGenerationError.
     """
     path = Path(source)
-    suffix = Path(path.name.removesuffix(".gz")).suffix
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if source == "phrasebook":
         return _phrasebook_pairs(lang_src, lang_tgt, split, streaming), ""
     if path.is_file():
@@ -125,6 +126,12 @@ def _version(*paths: Path) -> str:
     return CODE_VERSION + str([(p.stat().st_mtime_ns, p.stat().st_size) for p in paths])
 
 
+@cache
+def _say_once(words: str) -> None:
+    """Print what a stream would repeat in each epoch."""
+    print(words)
+
+
 def _file_pairs(path: Path, suffix: str, langs: tuple[str, str], streaming: bool) -> "Rows":
     if suffix not in KINDS:
         raise ValueError(f"{path} is not one of {' '.join(KINDS)}; {_about_prefixes(path, *langs)}")
@@ -140,7 +147,7 @@ def _file_pairs(path: Path, suffix: str, langs: tuple[str, str], streaming: bool
         raise ValueError(f"{path} has no TAB in its first line; {_about_prefixes(path, *langs)}")
     columns = find_columns(path, suffix, langs)
     if columns.guess:
-        print(columns.guess)
+        _say_once(columns.guess)
     return _generate(read_table, arguments | {"suffix": suffix, "columns": columns}, streaming)
 
 

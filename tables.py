@@ -75,7 +75,7 @@ def _named_columns(cells: list[str], langs: tuple[str, str], place: str) -> Colu
         lang, count = next(pair for pair in zip(langs, counts, strict=True) if pair[1] != 1)
         raise ValueError(
             f"{place}, must name {langs[0]} and {langs[1]} once each, and names {lang} {count} "
-            f"times: {_listed(cells)}"
+            f"times: {_listed(cells)}; where it is a pair and no header, put one above it"
         )
     if "translation" in names and set(names) <= {"id", "translation"}:
         raise ValueError(

@@ -109,8 +109,9 @@ def validate(run: Run, interrupt: Interrupt) -> None:
     lines += hint_on(predicted)
     is_best = progress.best(config.monitor) == len(progress.history) - 1
     if is_best and progress.ties(config.monitor):
-        score = row[config.monitor]
-        lines.append(f"{config.monitor} {score:.2f} is the best so far, by its lower val/loss")
+        lines.append(
+            f"{config.monitor} is no better than before; this is the best so far by its val/loss"
+        )
     tqdm.write("\n".join(lines))
     if is_best:
         run.save(get_weights_file_path(config, "best"))
@@ -119,10 +120,11 @@ def validate(run: Run, interrupt: Interrupt) -> None:
 
 def hint_on(predicted: list[str]) -> list[str]:
     """Return what to try where all predictions are alike, in no line or one."""
-    if not any(text.replace("[UNK]", "").strip() for text in predicted) and any(predicted):
+    known = "".join(text.replace("[UNK]", "") for text in predicted)
+    if "[UNK]" in "".join(predicted) and not any(map(str.isalnum, known)):
         return [
-            "every prediction is made of [UNK] alone: the target's words are not in the "
-            "vocabulary, as in a language without blanks; --tokenizer bpe has no unknown words"
+            "every prediction is made of [UNK] and punctuation: the words of the target are not in "
+            "the vocabulary; a new run with --tokenizer bpe has no unknown words"
         ]
     if len(predicted) > 1 and len(set(predicted)) == 1:
         return [
@@ -299,7 +301,7 @@ def result_of(run: Run) -> str:
     score = f"{config.monitor} {row[config.monitor]:.2f}"
     ties = progress.ties(config.monitor)
     if ties:
-        score += f", the lowest val/loss of {ties + 1} validations with that score"
+        score += f", the lowest val/loss of {ties + 1} validations with no better score"
     folder, path = get_weights_folder(config), get_weights_file_path(config, "best")
     weights = "" if folder.parent == Path() else f"--weights {folder} "
     way_on = f'python translate.py {weights}"a sentence" uses'

@@ -39,7 +39,9 @@ def load_trained(weights: str | None, average: int = 1) -> Trained:
     except ValueError as error:
         if path == place:
             raise
-        raise ValueError(f"{error}; --weights takes any other file in {path.parent}") from None
+        others = [each for each in path.parent.glob("*.pt") if each != path]
+        way_on = f"any other file in {path.parent}" if others else "another file or folder"
+        raise ValueError(f"{error}; --weights takes {way_on}") from None
     if average > 1:
         if path == place:
             raise ValueError(f"--average {average} takes a folder, not the checkpoint {path}")
@@ -64,8 +66,8 @@ def find_weights_file_path(place: Path | None) -> Path:
     """Return the checkpoint to translate with: the best of a folder, else its newest.
 
     `place` is that folder or a file; None looks into the folders in the current one and takes
-    the one trained last. Checkpoints of other programs are skipped; a damaged file is not, because
-    it may be ours. Raises FileNotFoundError when there is none.
+    the one trained last. Checkpoints of other programs are skipped. Raises FileNotFoundError when
+    there is none.
     """
     if place is not None and not place.is_dir():
         return place
@@ -83,13 +85,16 @@ def find_weights_file_path(place: Path | None) -> Path:
         for path in (Path().glob("*/*.pt") if place is None else place.glob("*.pt"))
         if pattern.fullmatch(path.name)
     ]
-    newest_first = sorted(named, key=lambda path: path.stat().st_mtime, reverse=True)
-    newest = next((path for path in newest_first if not checkpoint.is_foreign(path)), None)
-    if newest is None:
+    ours = {path: checkpoint.is_ours(path) for path in named}
+    candidates = [path for path in named if ours[path] is not False]
+    # A damaged file is taken for ours where whole ones lie beside it, or no whole one anywhere.
+    folders = {path.parent for path in named if ours[path]} or {path.parent for path in candidates}
+    if not folders:
         where = place or "the folders here"
         raise FileNotFoundError(f"no checkpoint in {where}: train first, or name one by --weights")
-    best_first = sorted((p for p in named if p.parent == newest.parent), key=rank, reverse=True)
-    return next(path for path in best_first if not checkpoint.is_foreign(path))
+    in_ours = [path for path in candidates if path.parent in folders]
+    newest = max(in_ours, key=lambda path: path.stat().st_mtime)
+    return max((path for path in in_ours if path.parent == newest.parent), key=rank)
 
 
 def note(message: str) -> None:

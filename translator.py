@@ -163,7 +163,7 @@ class Translator:
         def fits(part: str) -> bool:
             return len(self.piece(part).ids) <= longest
 
-        pieces = []
+        pieces, cut, count = [], [], 0
         for sentence in map(self.piece, sentences(text)):
             if len(sentence.ids) <= longest:
                 pieces.append(sentence)
@@ -172,11 +172,15 @@ class Translator:
                 parts = parts_that_fit(sentence.text, fits)
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from None
-            note(
-                f"line {number} has a sentence of {len(sentence.ids)} tokens, the model takes "
-                f"{longest}: it is translated in {len(parts)} parts"
-            )
+            cut.append(len(sentence.ids))
+            count += len(parts)
             pieces += map(self.piece, parts)
+        if cut:
+            what = "a sentence" if len(cut) == 1 else f"{len(cut):,} sentences, the longest"
+            note(
+                f"line {number} has {what} of {max(cut):,} tokens, the model takes {longest:,}: "
+                f"translated in {count:,} parts"
+            )
         return [piece for piece in pieces if piece.text]
 
     def piece(self, text: str) -> Piece:

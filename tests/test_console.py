@@ -260,3 +260,20 @@ def test_no_file_takes_the_descriptor_of_a_closed_stream(tmp_path):
     line = f"PYTHONPATH={ROOT} exec '{sys.executable}' -c \"{code}\""
     for closed in (">&-", "2>&-", "<&- >&- 2>&-"):
         assert subprocess.run(["bash", "-c", f"{line} {closed}"]).returncode > 2
+
+
+@pytest.mark.parametrize("dead", ["stdout", "stderr", "both"])
+def test_ctrl_c_has_its_exit_code_whoever_reads_no_more(trained, closed_pipe, dead):
+    code = (
+        f"import os, signal, sys; sys.path.insert(0, {str(ROOT)!r}); import translate\n"
+        "def interrupted(*_): print('a line'); os.kill(os.getpid(), signal.SIGINT)\n"
+        "translate.answer = interrupted; sys.exit(translate.main())"
+    )
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams |= {name: closed_pipe for name in streams if dead in (name, "both")}
+    words = [sys.executable, "-c", code, "--weights", str(trained / "train_weights"), "one"]
+    if dead != "stdout":  # the name of the run is the first line there
+        words[2] = words[2].replace("translate.answer", "translate.load_translator")
+    process = subprocess.Popen(words, **streams)
+    process.communicate(timeout=120)
+    assert process.returncode == 130

@@ -82,9 +82,10 @@ def test_a_gated_set_is_told_with_the_way_in(tmp_path, status):
     assert "hf auth login" in message and "HF_TOKEN" in message
 
 
-def test_a_set_that_is_not_there_may_be_a_private_one(tmp_path):
+@pytest.mark.parametrize("name", ["nobody/private", "nobody/aggregated-pairs"])
+def test_a_set_that_is_not_there_may_be_a_private_one(tmp_path, name):
     with hub_that_answers(401, "RepoNotFound") as (address, _):
-        message = load_elsewhere("nobody/private", tmp_path, HF_ENDPOINT=address)
+        message = load_elsewhere(name, tmp_path, HF_ENDPOINT=address)
     assert "neither a file, a folder nor a set on the hub that you may read" in message
     assert "hf auth login" in message and "python train.py demo" in message
 

@@ -170,3 +170,8 @@ def test_the_report_counts_characters_for_ter_and_wer_without_blanks():
     ter, wer = lines[2], lines[4]
     assert "unit:char|script:Thai|by:code" in ter and "unit:char|script:Thai|by:code" in wer
     assert all(0 < float(line.split(" = ")[1].split()[0]) < 30 for line in (ter, wer))
+
+
+def test_japanese_without_kana_is_japanese_by_its_code():
+    scores = score(["東京大学"], ["東京大学"], "ja")
+    assert "tok:char" in scores.signature and "script:Japanese|by:code" in scores.signature

@@ -92,7 +92,7 @@ def test_any_text_is_translated_in_pieces_that_the_model_takes(translator, text,
     assert all(0 < len(piece.ids) <= 10 for piece in pieces)
     kept = "".join("".join(piece.text.split()) for piece in pieces)
     assert kept == "".join(text.split())
-    assert "line 3 has a sentence of" in capsys.readouterr().err
+    assert "line 3 has " in capsys.readouterr().err
     assert len(translator.translate([pieces])[0]) == 1
 
 

@@ -534,6 +534,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(two_epochs, cap
     newest = get_weights_file_path(two_epochs, 1)
     weights = checkpoint.load(newest)["model"]
     newest.write_bytes(newest.read_bytes()[:1000])
+    get_weights_file_path(two_epochs, "best").unlink()  # it is of the second epoch, too
     train_model(two_epochs)
     out = capsys.readouterr().out
     assert "tmodel_01.pt is damaged" in out and "going on from train_weights/tmodel_00.pt" in out
@@ -1232,6 +1233,11 @@ def test_equal_scores_fall_to_the_lower_loss_as_it_is_printed():
     progress.history = history_of((7.0, 2.0), (7.5, 3.0))
     assert progress.best("val/bleu") == 1 and progress.ties("val/bleu") == 0
     assert progress.best("val/loss") == 0 and progress.ties("val/loss") == 0
+    # Smoothing gives an untrained model some BLEU by chance.
+    progress.history = history_of((0.69, 3.6), (0.0, 3.1), (0.36, 2.9))
+    assert progress.best("val/bleu") == 2 and progress.ties("val/bleu") == 2
+    progress.history += history_of((1.1, 3.0))
+    assert progress.best("val/bleu") == 3 and progress.ties("val/bleu") == 0
 
 
 def test_a_bleu_that_stays_0_neither_keeps_the_untrained_model_nor_ends_the_run(
@@ -1248,8 +1254,8 @@ def test_a_bleu_that_stays_0_neither_keeps_the_untrained_model_nor_ends_the_run(
     best = checkpoint.load(get_weights_file_path(config, "best"))
     losses = [row["val/loss"] for row in best["history"]]
     assert len(losses) == 4 and losses[-1] == min(losses)
-    assert "val/bleu 0.00 is the best so far, by its lower val/loss" in out
-    assert "the lowest val/loss of 4 validations with that score" in out
+    assert "val/bleu is no better than before; this is the best so far by its val/loss" in out
+    assert "the lowest val/loss of 4 validations with no better score" in out
 
 
 def test_pairs_of_two_words_train_to_100_and_translate(tmp_path):
@@ -1275,8 +1281,9 @@ def test_pairs_of_two_words_train_to_100_and_translate(tmp_path):
 
 
 def test_predictions_of_unknown_words_alone_name_the_tokenizer_that_has_none():
-    [hint] = train.hint_on(["[UNK] [UNK]", "[UNK]"])
-    assert "--tokenizer bpe" in hint and "learning rate" not in hint
+    for predicted in (["[UNK] [UNK]", "[UNK]"], ["[UNK]。", "[UNK]。"], ["", "¿[UNK], [UNK]?"]):
+        [hint] = train.hint_on(predicted)
+        assert "--tokenizer bpe" in hint and "learning rate" not in hint
     assert "--lr" in train.hint_on(["il", "il"])[0]
     assert not train.hint_on(["il [UNK]", "lo"]) and not train.hint_on(["uno"])
     assert not train.hint_on([""])

@@ -216,7 +216,7 @@ def test_a_line_of_a_file_that_is_too_long_stops_no_other(trained, tmp_path):
     assert (len(lines), lines[0], lines[2]) == (4, "uno", "tre")
     assert lines[1].split().count("due") > 1000
     assert set(lines[3].split()) == {"dieci"}
-    assert "line 2 has a sentence of 4000 tokens" in process.stderr
+    assert "line 2 has a sentence of 4,000 tokens" in process.stderr
     assert "line 4 has a sentence of 15 tokens" in process.stderr
 
 
@@ -257,11 +257,18 @@ def test_newer_checkpoints_of_other_programs_are_skipped(trained, tmp_path, lega
         torch.save(theirs, path, _use_new_zipfile_serialization=not legacy)
         os.utime(path, (2**31, 2**31))
     (ours.parent / "old_best.pt").mkdir()
+    for number, content in enumerate((b"", b"\x01" * 999, b"PK\x03\x04" + b"x" * 99, b"version 1")):
+        folder = tmp_path / f"other{number}"
+        folder.mkdir()
+        (folder / "best.pt").write_bytes(content)
+        os.utime(folder / "best.pt", (2**31, 2**31))
     assert find_weights_file_path(None).resolve() == ours
     assert find_weights_file_path(ours.parent) == ours
     process = run_script("translate.py", "two nine", cwd=tmp_path)
     assert process.stdout == "due nove\n"
     ours.unlink()
+    for path in tmp_path.glob("other*/*"):
+        path.unlink()
     with pytest.raises(FileNotFoundError, match="no checkpoint in the folders here: train first"):
         find_weights_file_path(None)
 
