@@ -15,11 +15,11 @@ from typing import Literal
 
 import tyro
 
-from benchmark_model import benchmark_decode, benchmark_train
-from benchmark_run import benchmark_data, benchmark_processes, benchmark_start
+from benchmarks.measuring import machine
+from benchmarks.pipeline import benchmark_data, benchmark_processes, benchmark_start
+from benchmarks.steps import benchmark_decode, benchmark_train
 from console import run_script
 from device import get_device, keep_freed_memory
-from measuring import machine
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import tokenizer as tokenizer_room
-from corpus import map_in_parts
-from tokenizer import Tokenizer, tokenizer_from_json
+from corpus import tokenizer as tokenizer_room
+from corpus.pairs import map_in_parts
+from corpus.tokenizer import Tokenizer, tokenizer_from_json
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -15,8 +15,8 @@ from typing import Literal
 import tyro
 
 from console import run_script
-from engine import export_ctranslate2
-from trained import Trained, load_trained
+from translation.engine import export_ctranslate2
+from translation.trained import Trained, load_trained
 
 
 @dataclass(frozen=True)

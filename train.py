@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 import checkpoint
 import console
-import processes
 from config import (
     PRESETS,
     Config,
@@ -31,16 +30,17 @@ from config import (
 )
 from curves import Curves, claim_log_dir
 from device import is_out_of_memory
-from interrupt import Interrupt, Interrupted
 from model import Transformer
-from progress import Pace, Progress
-from run import Run, delete_leftovers, only_run, set_newer_aside
-from run_data import batches_of
-from samples import sample_attention, sample_translations
-from sharding import whole_weights
-from start import get_model, start_run
-from update import learning_rate, settle_updates, train_update
-from validation import run_validation
+from training import processes
+from training.data import batches_of
+from training.interrupt import Interrupt, Interrupted
+from training.progress import Pace, Progress
+from training.run import Run, delete_leftovers, only_run, set_newer_aside
+from training.samples import sample_attention, sample_translations
+from training.sharding import whole_weights
+from training.start import get_model, start_run
+from training.update import learning_rate, settle_updates, train_update
+from training.validation import run_validation
 
 
 def get_whole_model(run: Run) -> Transformer:

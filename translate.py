@@ -16,12 +16,12 @@ import tyro
 from tqdm import tqdm
 
 from console import run_script
+from corpus.lines import Line, argument_lines, file_lines, read_lines, stream_lines
+from corpus.tokenizer import clean_text, one_line
 from device import get_device, is_out_of_memory, keep_freed_memory
-from engine import load_exported
-from lines import Line, argument_lines, file_lines, read_lines, stream_lines
-from tokenizer import clean_text, one_line
-from trained import load_trained, note
-from translator import PICTURES, Options, Piece, Translation, Translator
+from translation.engine import load_exported
+from translation.trained import load_trained, note
+from translation.translator import PICTURES, Options, Piece, Translation, Translator
 
 CHUNK = 1000  # lines of a file sorted and translated together, then written
 # Line separators that JSON allows in a string. Readers such as `str.splitlines` end a line there.
@@ -161,7 +161,7 @@ def compare_file(translator: Translator, source: Path, lines: list[Line]) -> int
     check_lengths(source, lines, reference, targets)
     output = Path(options.output) if options.output else None
     predicted, code = translate_file(translator, source, lines, output)
-    import metrics  # takes seconds to import
+    from translation import metrics  # takes seconds to import
 
     for line in metrics.report(predicted, targets, translator.config.lang_tgt, options.bootstrap):
         print(line)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.measuring import table
+from corpus.lines import read_lines
+from corpus.tokenizer import clean_text
 from export import Options as ExportOptions
 from export import export
-from lines import read_lines
-from measuring import table
-from tokenizer import clean_text
 from translate import load_translator
-from translator import Options
+from translation.translator import Options
 
 SEARCHES = [(1, 0.0), *((beam, alpha) for beam in (4, 5) for alpha in (0.0, 0.6, 1.0))]
 TIE = 1e-4

@@ -27,12 +27,12 @@ import torch  # noqa: E402
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 
 import checkpoint  # noqa: E402
-import corpus  # noqa: E402
 import dataset  # noqa: E402
-import phrasebook  # noqa: E402
-import run_data  # noqa: E402
-import sources  # noqa: E402
 import train  # noqa: E402
+from corpus import pairs as corpus  # noqa: E402
+from corpus import sources  # noqa: E402
+from phrasebook import sentences as phrasebook  # noqa: E402
+from training import data as run_data  # noqa: E402
 
 PAIRS = 1500
 PIPE = 100  # the same in each start, as the dataset library hashes what a function holds

@@ -15,11 +15,9 @@ from conftest import ROOT
 from torch import nn
 
 import model as model_room
-import translator
-import validation
 from config import Config
+from corpus.tokenizer import build_tokenizer
 from dataset import Batch, causal_mask, form_batches, padding_mask
-from decode import greedy_decode
 from dropout import drop_on_cpu
 from model import (
     FeedForwardBlock,
@@ -30,16 +28,21 @@ from model import (
     ResidualConnection,
     build_transformer,
 )
-from progress import Progress
-from tokenizer import build_tokenizer
-from translator import Options
-from update import learning_rate, train_update
-from validation import target_loss
+from training import validation
+from training.progress import Progress
+from training.update import learning_rate, train_update
+from training.validation import target_loss
+from translation import translator
+from translation.decode import greedy_decode
+from translation.translator import Options
 
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MATH = re.findall(r"```math\n(.*?)\n```", DOCUMENT, re.DOTALL)
 CODE = re.findall(r"```python\n(.*?)\n```", DOCUMENT, re.DOTALL)
-NAMED = re.findall(r"`([\w.]+)`\s+in\s+`(\w+)\.py`", DOCUMENT)
+NAMED = [
+    (name, room.replace("/", "."))
+    for name, room in re.findall(r"`([\w.]+)`\s+in\s+`([\w/]+)\.py`", DOCUMENT)
+]
 _, *_PARTS, _LAST = re.split(r"^## (?=\d|Where)", DOCUMENT, flags=re.MULTILINE)
 PARTS = dict(part.split("\n", 1) for part in _PARTS)
 DIFFERENCES = dict(re.findall(r"^- \*\*(.+?):\*\* ((?:.|\n  )+)", _LAST, re.MULTILINE))

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dataset import padding_mask
-from decode import Rules, beam_search, greedy_decode
 from model import build_transformer
+from translation.decode import Rules, beam_search, greedy_decode
 
 PAD, SOS, EOS = 1, 2, 3
 LIMIT = 6  # tokens that the small models have positions for

@@ -9,10 +9,9 @@ import torch
 from conftest import run_script
 
 import benchmark
-import benchmark_model
-import benchmark_run
-import measuring
-import peers
+from benchmarks import measuring, peers
+from benchmarks import pipeline as benchmark_run
+from benchmarks import steps as benchmark_model
 from config import Config
 
 CPU = torch.device("cpu")

@@ -18,7 +18,7 @@ from config import (
     latest_weights_file_path,
     obsolete_weights_file_paths,
 )
-from trained import find_weights_file_path
+from translation.trained import find_weights_file_path
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT, SMALL, flags, run_script, write_number_pairs
 
 import checkpoint
-import progress
+from training import progress
 
 SCRIPTS = ["train.py", "translate.py", "export.py", "curves.py", "benchmark.py"]
 LOG_LINE = re.compile(

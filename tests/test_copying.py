@@ -6,10 +6,10 @@ import torch
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from config import Config
-from decode import Hypothesis
+from corpus.tokenizer import SPECIAL_TOKENS, build_tokenizer, tokenizer_from_json
 from model import build_transformer
-from tokenizer import SPECIAL_TOKENS, build_tokenizer, tokenizer_from_json
-from translator import Options, Translator
+from translation.decode import Hypothesis
+from translation.translator import Options, Translator
 
 TEXTS = ["the rich cat of the city sat", "in the city of munich rich cats sat"] * 20
 UNKNOWN = ["in Zürich the cat", "Öüä rich ÜÄö", "ßß xÿx cat", "catßcat ü", "in the ü cat"]
@@ -124,7 +124,9 @@ def test_a_translation_that_repeats_its_source_has_each_unknown_part_once(kind, 
     ids = [*piece.ids, tokenizer.eos_id]
     # Each token of the translation looks at the same token of the source, after its [SOS].
     weights = torch.eye(len(ids), len(ids) + 1).roll(1, dims=1)
-    monkeypatch.setattr("attention.cross_attention", lambda *_: weights[None, None, None])
+    monkeypatch.setattr(
+        "translation.attention.cross_attention", lambda *_: weights[None, None, None]
+    )
     found = translator.in_words(piece, Hypothesis(ids, 0.0, 0.0))
     assert found.text == text
     assert "".join(found.copied) in ("Zürich", "Zü", "Zür")

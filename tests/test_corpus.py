@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from conftest import ROOT, small_config, write_number_pairs
 
-import corpus
-import phrasebook
-import run_data
 from config import get_weights_folder
-from corpus import cap_pairs, fingerprint, load_pairs, split_pairs
+from corpus import pairs as corpus
+from corpus.pairs import cap_pairs, fingerprint, load_pairs, split_pairs
 from dataset import form_batches
-from run_data import get_ds, tokenizer_paths
+from phrasebook import sentences as phrasebook
+from training import data as run_data
+from training.data import get_ds, tokenizer_paths
 
 PAIRS = [("The house.", "La casa."), ("It rains.", "Piove."), ("NA", "null"), ('"Yes"', '"Sì"')]
 
@@ -254,7 +254,7 @@ def test_a_line_of_100_mb_is_dropped_in_bounded_memory(tmp_path, kind):
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
 import datasets
-from corpus import load_pairs
+from corpus.pairs import load_pairs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert len(load_pairs({str(source)!r}, "en", "it")) == 2
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from datasets import Dataset
 
+from corpus.tokenizer import build_tokenizer, tokenizer_from_json
 from dataset import BilingualDataset, causal_mask, form_batches, padding_mask, source_batches
-from tokenizer import build_tokenizer, tokenizer_from_json
 
 PAIRS = [("one two", "uno due tre"), ("one", "uno"), ("two one two one", "due"), ("two", "due tre")]
 

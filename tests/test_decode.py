@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dataset import padding_mask
-from decode import EXTRA_LENGTH, greedy_decode
 from model import build_transformer
+from translation.decode import EXTRA_LENGTH, greedy_decode
 
 PAD, SOS, EOS, VOCAB, SEQ_LEN = 1, 2, 3, 40, 90
 

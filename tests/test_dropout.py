@@ -5,7 +5,7 @@ import torch
 
 from dropout import Dropout, drop_on_cpu
 from model import build_transformer
-from update import seed_update
+from training.update import seed_update
 
 
 def drop_ones(p, count=400_000, dtype=torch.float32, seed=0):

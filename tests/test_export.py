@@ -9,16 +9,16 @@ import torch
 from conftest import run_script, small_config, write_number_pairs
 
 import checkpoint
-from attention import cross_attention, draw, tokens_of
 from config import get_weights_file_path
+from corpus.tokenizer import build_tokenizer
 from dataset import padding_mask
 from export import Options, export
 from model import build_transformer
-from start import start_run
-from tokenizer import build_tokenizer
-from trained import load_trained
+from training.start import start_run
 from translate import load_translator
-from translator import Options as TranslateOptions
+from translation.attention import cross_attention, draw, tokens_of
+from translation.trained import load_trained
+from translation.translator import Options as TranslateOptions
 
 LINES = ["one two three", "ten", "four four nine eight", "", "seven six five four three two"]
 

@@ -6,8 +6,8 @@ import warnings
 import pytest
 import torch
 
-import fonts
-from attention import draw
+from translation import fonts
+from translation.attention import draw
 
 PRIVATE = "\U000f1234\U000f1235"  # no font has them until a test makes one
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, write_number_pairs
 from test_corpus import refused
 
-from corpus import load_pairs
+from corpus.pairs import load_pairs
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def load_elsewhere(source, folder, **environment):
     code = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from corpus import load_pairs
-from hub import checked_cache
+from corpus.pairs import load_pairs
+from corpus.hub import checked_cache
 try:
     with checked_cache():
         load_pairs({source!r}, "en", "it")
@@ -148,7 +148,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path):
 
 
 def test_another_file_that_cannot_be_read_is_no_matter_of_the_cache(tmp_path, monkeypatch):
-    from hub import checked_cache
+    from corpus.hub import checked_cache
 
     with pytest.raises(FileNotFoundError, match="nothing.en"), checked_cache():
         open(tmp_path / "nothing.en")

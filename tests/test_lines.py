@@ -12,7 +12,7 @@ import threading
 import pytest
 from conftest import ROOT, run_script
 
-from lines import MAX_CHARS, Line, argument_lines, file_lines, stream_lines
+from corpus.lines import MAX_CHARS, Line, argument_lines, file_lines, stream_lines
 
 BOM = codecs.BOM_UTF8
 

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from metrics import report, score
+from translation.metrics import report, score
 
 TARGET = ["The cat sat on the mat.", "There is a house on the hill, isn't there?", "Yes."]
 PREDICTED = ["The cat sat on a mat.", "There is a house at the hill, is there?", "Yes."]

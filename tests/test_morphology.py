@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from morphology import (
+from phrasebook.morphology import (
     add_s,
     attach,
     conjugate,

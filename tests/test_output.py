@@ -10,12 +10,12 @@ import torch
 from datasets import Dataset
 
 from config import Config
+from corpus.tokenizer import build_tokenizer
 from dataset import BilingualDataset
 from model import build_transformer
-from tokenizer import build_tokenizer
+from training.validation import run_validation
 from translate import in_format
-from translator import Options, Translation, Translator
-from validation import run_validation
+from translation.translator import Options, Translation, Translator
 
 SEPARATORS = ["\n", "\r\n", "\t", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 

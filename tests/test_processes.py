@@ -15,13 +15,13 @@ import torch
 from conftest import ROOT, SMALL, flags, small_config, write_number_pairs
 
 import checkpoint
-import processes
 import train as train_room
 from config import Config
 from curves import read_curves
-from interrupt import Interrupt, Interrupted
-from run_data import batches_of
-from start import start_run
+from training import processes
+from training.data import batches_of
+from training.interrupt import Interrupt, Interrupted
+from training.start import start_run
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed"

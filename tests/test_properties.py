@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import translate
 from config import PRESETS, Config, config_from_dict
-from corpus import load_pairs
+from corpus.pairs import load_pairs
+from corpus.tokenizer import build_tokenizer, clean_text, one_line
 from dataset import form_batches
-from tokenizer import build_tokenizer, clean_text, one_line
 from train import parse_arguments
 
 # Reproducible, without a time limit on the busy machines of a continuous integration.

@@ -17,7 +17,7 @@ import curves
 import export
 from config import PRESETS, Config
 from train import parse_arguments
-from translator import Options
+from translation.translator import Options
 
 README = (ROOT / "README.md").read_text("utf-8")
 SCRIPTS = {
@@ -63,8 +63,15 @@ def test_each_preset_is_in_the_table():
 
 
 def test_the_table_of_files_is_complete():
-    named = set(re.findall(r"`(\w+\.py)`", README.partition("## Files")[2].partition("##")[0]))
-    assert named == {path.name for path in ROOT.glob("*.py")}
+    table = README.partition("## Files")[2].partition("##")[0]
+    named = set(re.findall(r"`((?:\w+/)?\w+\.py)`", table))
+    files = [*ROOT.glob("*.py"), *ROOT.glob("[!.]*/*.py")]
+    there = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if path.parent.name != "tests" and path.name != "__init__.py"
+    }
+    assert named == there
 
 
 def test_nothing_is_left_to_fill_in():

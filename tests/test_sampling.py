@@ -6,7 +6,7 @@ import pytest
 import torch
 from test_beam import EOS, PAD, SOS, log_probability, make_model, make_sources
 
-from decode import Rules, greedy_decode, sample
+from translation.decode import Rules, greedy_decode, sample
 
 
 def draw(model, src, mask, seeds=None, **options):

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from config import Config
+from corpus.tokenizer import build_tokenizer
 from model import build_transformer
-from sentences import join, parts_that_fit, sentences
-from tokenizer import build_tokenizer
-from translator import Options, Translator
+from translation.segmentation import join, parts_that_fit, sentences
+from translation.translator import Options, Translator
 
 SENTENCES = {
     "Chinese": ["今天天气很好。", "我们去公园吧！", "你来吗？！", "他说：", "“我来了。”", "好的。"],

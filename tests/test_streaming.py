@@ -14,17 +14,16 @@ from test_corpus import texts, write_file, write_text_pair
 from test_train import assert_same_run, train_with_stops
 
 import checkpoint
-import hub
-import sources
 import train
 from config import get_weights_file_path
-from corpus import load_pairs
+from corpus import hub, sources
+from corpus.pairs import load_pairs
 from dataset import form_batches
-from interrupt import Interrupted
-from run_data import batches_of, get_ds, tokenizer_paths
-from start import start_run
-from streaming import Stream, read_pools
 from train import train_model
+from training.data import batches_of, get_ds, tokenizer_paths
+from training.interrupt import Interrupted
+from training.start import start_run
+from training.streaming import Stream, read_pools
 
 
 def stream_config(folder, source=None, **changes):

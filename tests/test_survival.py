@@ -26,10 +26,7 @@ from test_train import assert_same_run, curves, do_update, first_batch, make_run
 
 import checkpoint
 import curves as curves_room
-import processes
-import run as run_room
 import train
-import update
 from config import (
     get_attempt_path,
     get_lock_path,
@@ -37,12 +34,14 @@ from config import (
     get_weights_file_path,
     get_weights_folder,
 )
-from run import delete_leftovers, load_checkpoint, only_run
-from start import start_run
-from tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
+from corpus.tokenizer import build_tokenizer, load_tokenizer, tokenizer_from_json
 from train import train_model
-from trained import load_trained
-from update import accumulate_gradient, settle_updates, train_update
+from training import processes, update
+from training import run as run_room
+from training.run import delete_leftovers, load_checkpoint, only_run
+from training.start import start_run
+from training.update import accumulate_gradient, settle_updates, train_update
+from translation.trained import load_trained
 
 
 def python(code, *arguments, **kwargs):
@@ -294,7 +293,7 @@ def test_the_lock_of_a_killed_process_is_no_obstacle(one_epoch):
     code = """
         import os, signal
         from config import Config
-        from run import only_run
+        from training.run import only_run
         with only_run(Config(datasource="train")):
             os.kill(os.getpid(), signal.SIGKILL)
     """
@@ -366,11 +365,11 @@ STOP = """
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize(
-    "place", ["run_data.load_pairs", "run_data.build_tokenizer", "checkpoint.torch.save"]
+    "place", ["training.data.load_pairs", "training.data.build_tokenizer", "torch.save"]
 )
 def test_a_signal_in_any_phase_ends_the_run_in_order(tmp_path, name, code, place):
     patch = f"""
-    import {place.split(".")[0]}
+    import {place.rpartition(".")[0]}
     real = {place}
     def stopping(*args, **kwargs):
         os.kill(os.getpid(), stop)
@@ -384,7 +383,7 @@ def test_a_signal_in_any_phase_ends_the_run_in_order(tmp_path, name, code, place
     assert last == f"stopped by {name}; the same command goes on from here"
     assert "Traceback" not in process.stderr
     saved = sorted(path.name for path in Path().glob("train_weights/*"))
-    if place == "checkpoint.torch.save":
+    if place == "torch.save":
         assert "tmodel_00.pt" in saved and not any(each.endswith(".tmp") for each in saved)
     else:
         assert saved == []
@@ -528,7 +527,9 @@ def test_weights_that_are_no_numbers_are_not_saved(one_epoch):
 
 
 def test_a_validation_loss_that_is_no_number_is_a_failed_validation(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("validation.target_loss", lambda logits, *_: logits.sum() * math.nan)
+    monkeypatch.setattr(
+        "training.validation.target_loss", lambda logits, *_: logits.sum() * math.nan
+    )
     config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
     train_model(config)
     assert "validation 00 failed" in capsys.readouterr().out

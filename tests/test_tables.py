@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_corpus import refused, texts
 
-import tables
-from corpus import load_pairs
-from streaming import read_pools
-from tokenizer import clean_text
+from corpus import tables
+from corpus.pairs import load_pairs
+from corpus.tokenizer import clean_text
+from training.streaming import read_pools
 
 
 def loaded(source, langs=("en", "it")):
@@ -250,7 +250,7 @@ def test_a_row_of_100_mb_is_dropped_in_bounded_memory(tmp_path, name):
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
 import datasets
-from corpus import load_pairs
+from corpus.pairs import load_pairs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert len(load_pairs({str(path)!r}, "en", "it")) == 2
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)

@@ -12,8 +12,7 @@ from tokenizers import models, pre_tokenizers
 
 import checkpoint
 from config import get_weights_file_path
-from run_data import get_ds, tokenizer_paths
-from tokenizer import (
+from corpus.tokenizer import (
     SPECIAL_TOKENS,
     build_tokenizer,
     clean_text,
@@ -21,6 +20,7 @@ from tokenizer import (
     tokenizer_from_json,
 )
 from train import train_model
+from training.data import get_ds, tokenizer_paths
 
 TEXTS = [
     "don't stop, ten-year-old!",

@@ -19,34 +19,34 @@ from test_dataset import make_dataset, swap_ids
 from torch._dynamo.testing import CompileCounter
 
 import checkpoint
-import metrics
-import run_data
 import train
-import validation
 from config import (
     Config,
     get_weights_file_path,
     get_weights_folder,
     latest_weights_file_path,
 )
+from corpus.tokenizer import build_tokenizer, tokenizer_from_json
 from curves import Curves, read_curves
 from dataset import Batch
 from device import get_device, get_precision
-from interrupt import Interrupt, Interrupted
-from progress import Progress
-from run import set_newer_aside
-from run_data import batches_of
-from start import get_model, start_run
-from tokenizer import build_tokenizer, tokenizer_from_json
 from train import log_window, train_model
-from update import (
+from training import data as run_data
+from training import validation
+from training.data import batches_of
+from training.interrupt import Interrupt, Interrupted
+from training.progress import Progress
+from training.run import set_newer_aside
+from training.start import get_model, start_run
+from training.update import (
     accumulate_gradient,
     learning_rate,
     seed_update,
     settle_updates,
     train_update,
 )
-from validation import evaluating, target_loss
+from training.validation import evaluating, target_loss
+from translation import metrics
 
 # --- The rate and the loss ---
 
@@ -229,7 +229,7 @@ def test_an_fp16_step_is_left_out_for_its_loss_too(tmp_path, monkeypatch):
     run = make_run(tmp_path)
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
     real = accumulate_gradient
-    monkeypatch.setattr("update.accumulate_gradient", lambda *args: real(*args) * math.inf)
+    monkeypatch.setattr("training.update.accumulate_gradient", lambda *args: real(*args) * math.inf)
     before = [parameter.clone() for parameter in run.model.parameters()]
     do_update(run, [first_batch(run)])
     assert run.progress.skipped == 1
@@ -486,7 +486,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_spares_the_checkpoint(tmp
     config = small_config(source, num_epochs=2, log_every=100)
     train_model(replace(config, num_epochs=1))
     before = get_weights_file_path(config, 0).read_bytes()
-    monkeypatch.setattr("update.target_loss", lambda logits, *_: logits.sum() * math.nan)
+    monkeypatch.setattr("training.update.target_loss", lambda logits, *_: logits.sum() * math.nan)
     with pytest.raises(ArithmeticError, match="10 updates in a row, up to update .*lr"):
         train_model(config)
     assert get_weights_file_path(config, 0).read_bytes() == before
@@ -1142,7 +1142,7 @@ def test_validation_comes_every_so_many_updates_and_at_the_end_of_an_epoch(tmp_p
 def test_a_loss_that_is_not_a_number_is_not_saved_inside_an_epoch(tmp_path, monkeypatch):
     source = write_number_pairs(tmp_path, count=600)
     config = small_config(source, num_epochs=1, save_every=9, log_every=1000, max_bad_updates=9)
-    monkeypatch.setattr("update.target_loss", lambda logits, *_: logits.sum() * math.nan)
+    monkeypatch.setattr("training.update.target_loss", lambda logits, *_: logits.sum() * math.nan)
     with pytest.raises(ArithmeticError, match="not finite"):
         train_model(config)
     assert not list(get_weights_folder(config).glob("*.pt"))
@@ -1198,7 +1198,7 @@ def test_logits_are_made_of_real_tokens_alone_and_a_few_at_a_time(tmp_path, monk
     expected = [parameter.grad.clone() for parameter in run.model.parameters()]
     run.optimizer.zero_grad()
     rows, project = [], run.model.project
-    monkeypatch.setattr("update.LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr("training.update.LOGITS_AT_ONCE", at_once)
     monkeypatch.setattr(run.model, "project", lambda x: rows.append(len(x)) or project(x))
     total = accumulate_gradient(run, [batch], batch.tokens)
     assert sum(rows) == batch.tokens and max(rows) <= at_once

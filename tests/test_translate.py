@@ -16,15 +16,15 @@ from conftest import ROOT, run_script
 
 import checkpoint
 from config import config_from_dict
+from corpus.lines import file_lines, read_lines
 from dataset import BilingualDataset
-from decode import beam_search
-from lines import file_lines, read_lines
 from model import build_transformer
-from run_data import get_saved_tokenizers
-from trained import find_weights_file_path, load_trained
+from training.data import get_saved_tokenizers
+from training.validation import run_validation
 from translate import load_translator, translate_file
-from translator import Options
-from validation import run_validation
+from translation.decode import beam_search
+from translation.trained import find_weights_file_path, load_trained
+from translation.translator import Options
 
 WEIGHTS = "train_weights"
 
@@ -497,7 +497,7 @@ def test_validation_may_use_a_beam(trained, monkeypatch):
         sizes.append(beam_size)
         return beam_search(*args, beam_size=beam_size, **kwargs)
 
-    monkeypatch.setattr("validation.beam_search", note)
+    monkeypatch.setattr("training.validation.beam_search", note)
     predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
     assert predicted == ["uno due", "dieci"] and set(sizes) == {3}
 
@@ -535,13 +535,13 @@ def test_unknown_words_are_those_that_attention_points_to(translator, monkeypatc
     tokenizer = translator.tokenizer_tgt
     unknown = [*[tokenizer.unk_id] * 2, tokenizer.eos_id]
     monkeypatch.setattr(
-        "translator.greedy_decode", lambda _, src, *args, **kw: [unknown for _ in src]
+        "translation.translator.greedy_decode", lambda _, src, *args, **kw: [unknown for _ in src]
     )
     weights = torch.zeros(1, 1, 2, 3, 5)  # of two heads; one alone would look elsewhere
     weights[..., 0, 2], weights[..., 1, 3] = 0.6, 0.6  # two, three
     weights[:, :, 0, 0, 1] = 0.9
     weights[..., 0] = 0.95  # [SOS] is no word to copy
-    monkeypatch.setattr("attention.cross_attention", lambda *_: weights)
+    monkeypatch.setattr("translation.attention.cross_attention", lambda *_: weights)
     plain = replace(translator, options=Options())
     assert say(plain, "one two three") == ["[UNK] [UNK]"]
     copying = replace(translator, options=Options(replace_unknown=True))

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
-import metrics
-import processes
 from config import Config
 from dataset import BilingualDataset, form_batches
-from decode import beam_search, greedy_decode
 from model import Transformer
+from training import processes
+from translation import metrics
+from translation.decode import beam_search, greedy_decode
 
 
 def target_loss(logits: Tensor, tgt_out: Tensor, pad_id: int, label_smoothing: float = 0) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sacrebleu.metrics import BLEU, CHRF, TER
 from torchmetrics.functional.text import char_error_rate, word_error_rate
 
-from languages import Writing, writing_of
+from translation.languages import Writing, writing_of
 
 
 @dataclass(frozen=True)

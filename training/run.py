@@ -15,7 +15,6 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 import checkpoint
-import processes
 from config import (
     Config,
     get_attempt_path,
@@ -29,9 +28,10 @@ from config import (
 )
 from curves import Curves
 from model import Transformer
-from progress import Progress
-from run_data import RunData, tokenizer_paths
-from sharding import whole_moments, whole_weights
+from training import processes
+from training.data import RunData, tokenizer_paths
+from training.progress import Progress
+from training.sharding import whole_moments, whole_weights
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import NamedTuple
 
-from lexicon import (
+from phrasebook.lexicon import (
     ACTIONS,
     ADJECTIVES,
     ANYTHING,
@@ -54,7 +54,7 @@ from lexicon import (
     pairs,
     rows,
 )
-from morphology import (
+from phrasebook.morphology import (
     REFLEXIVES,
     add_s,
     attach,

@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-import phrasebook
-from config import Config, get_config
-from dataset import Batch, form_batches, pad, padding_mask
-from decode import beam_search, greedy_decode
-from device import keep_freed_memory
-from measuring import in_a_process_of_its_own, in_turn, peak_memory, ratio, seconds, table
-from model import Transformer, build_transformer
-from peers import (
+from benchmarks.measuring import (
+    in_a_process_of_its_own,
+    in_turn,
+    peak_memory,
+    ratio,
+    seconds,
+    table,
+)
+from benchmarks.peers import (
     CTranslate2,
     MatrixProducts,
     TorchTransformer,
@@ -25,9 +26,15 @@ from peers import (
     padded_as_in_the_original,
     plain_step,
 )
-from progress import Progress
-from run import Run
-from update import train_update
+from config import Config, get_config
+from dataset import Batch, form_batches, pad, padding_mask
+from device import keep_freed_memory
+from model import Transformer, build_transformer
+from phrasebook import sentences as phrasebook
+from training.progress import Progress
+from training.run import Run
+from training.update import train_update
+from translation.decode import beam_search, greedy_decode
 
 PAD, SOS, EOS = 1, 2, 3
 VOCABULARY = 8000  # entries of the benchmarked models, about as many as Multi30k's words

@@ -8,7 +8,7 @@ from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
 
-from lines import read_long_lines
+from corpus.lines import read_long_lines
 
 # Numbers stay as they are written: 1.50 is no 1.5, and 5,000 digits are no error. NaN is no text.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda name: None)

@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from config import Config
 from dataset import Batch, padding_mask
-from engine import import_ctranslate2, to_spec
 from model import Transformer
-from run import Run
-from validation import target_loss
+from training.run import Run
+from training.validation import target_loss
+from translation.engine import import_ctranslate2, to_spec
 
 
 class TorchTransformer(nn.Module):

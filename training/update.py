@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-import processes
 from config import Config
 from dataset import Batch
 from device import attention_kernels, is_out_of_memory
-from run import Run, Update
-from sharding import after_backward, whole
-from validation import target_loss
+from training import processes
+from training.run import Run, Update
+from training.sharding import after_backward, whole
+from training.validation import target_loss
 
 LOGITS_AT_ONCE = 512
 

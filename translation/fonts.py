@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from trained import note
+from translation.trained import note
 
 BOX = "□"  # matplotlib's own font has it
 _family_of: dict[str, str | None] = {}  # of each character looked for so far; None: no font has it

@@ -7,7 +7,7 @@ are numbered by their slot, 0-5: I, you, he or she, we, you all, they.
 import re
 from functools import cache
 
-from lexicon import (
+from phrasebook.lexicon import (
     ENGLISH_PASTS,
     ENGLISH_PLURALS,
     FULL_INFINITIVES,

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from config import Config, config_from_dict
-from decode import EXTRA_LENGTH, Hypothesis, length_penalty
+from corpus.tokenizer import load_tokenizer
 from device import get_device
 from model import MultiHeadAttentionBlock, ResidualConnection, Transformer
-from tokenizer import load_tokenizer
-from trained import Trained, note
-from translator import Options, Translator
+from translation.decode import EXTRA_LENGTH, Hypothesis, length_penalty
+from translation.trained import Trained, note
+from translation.translator import Options, Translator
 
 
 def import_ctranslate2() -> ModuleType:

@@ -10,8 +10,8 @@ PyTorch's part is imported inside the functions, because it takes a second.
 import torch
 from torch import Tensor, nn
 
-import processes
 from model import Transformer
+from training import processes
 
 
 def shard(model: Transformer, optimizer: torch.optim.Optimizer, device: torch.device) -> None:

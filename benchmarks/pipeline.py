@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-import phrasebook
+from benchmarks.measuring import ratio, seconds, table
 from config import get_config
-from corpus import load_pairs
+from corpus.pairs import load_pairs
+from corpus.tokenizer import Tokenizer, build_tokenizer
 from curves import read_curves
 from dataset import BilingualDataset, form_batches
-from measuring import ratio, seconds, table
-from tokenizer import Tokenizer, build_tokenizer
+from phrasebook import sentences as phrasebook
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parent.parent
 CORPUS_SIZES = (10_000, 100_000, 1_000_000)  # pairs to prepare, and to form batches of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lines import MAX_ROW_BYTES, read_long_lines
+from corpus.lines import MAX_ROW_BYTES, read_long_lines
 
 # The texts of a table whose first row is a pair, by its number of columns: plain pairs, those of
 # manythings.org with a licence, and those of Tatoeba with a number before each text.

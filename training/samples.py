@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attention import cross_attention, draw, tokens_of
 from dataset import BilingualDataset
 from model import Transformer
-from run import Run
-from validation import evaluating
+from training.run import Run
+from training.validation import evaluating
+from translation.attention import cross_attention, draw, tokens_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

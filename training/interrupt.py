@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import processes
+from training import processes
 
 
 class Interrupted(BaseException):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config import Config
-from corpus import clean_rows, fingerprint, named_sources
+from corpus.hub import in_one_line
+from corpus.pairs import clean_rows, fingerprint, named_sources
+from corpus.sources import find_rows
+from corpus.tokenizer import Tokenizer
 from dataset import BilingualDataset, NoPairFits
-from hub import in_one_line
-from sources import find_rows
-from tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -11,13 +11,13 @@ import tyro
 from torch import Tensor
 
 from config import Config
+from corpus.lines import MAX_CHARS
+from corpus.tokenizer import Tokenizer, clean_text
 from dataset import form_batches, pad, padding_mask, source_batches
-from decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
-from lines import MAX_CHARS
 from model import Transformer
-from sentences import join, parts_that_fit, sentences
-from tokenizer import Tokenizer, clean_text
-from trained import note
+from translation.decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
+from translation.segmentation import join, parts_that_fit, sentences
+from translation.trained import note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -244,7 +244,7 @@ class Translator:
 
         That is (h, T, S): for each of its T ids what the decoder looked at to say it.
         """
-        from attention import cross_attention
+        from translation.attention import cross_attention
 
         src, src_mask = self.alone(piece)
         tgt = src.new_tensor([[self.tokenizer_tgt.sos_id, *ids[:-1]]])
@@ -255,7 +255,7 @@ class Translator:
 
         Raises ValueError for a text that is blank or longer than the model.
         """
-        from attention import draw, tokens_of
+        from translation.attention import draw, tokens_of
 
         pieces = self.split(text, number)
         if len(pieces) != 1:

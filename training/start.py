@@ -7,16 +7,16 @@ from pathlib import Path
 import torch
 
 import checkpoint
-import processes
 from config import Config, check_same_run, config_from_dict, get_weights_folder
+from corpus.tokenizer import tokenizer_from_json
 from curves import is_log_dir, new_log_dir, why_not_in
 from device import get_device, get_precision, keep_freed_memory
 from model import Transformer, build_transformer
-from progress import Progress
-from run import Run, load_checkpoint, read_attempt, write_attempt
-from run_data import RunData, batches_of, get_ds, tokenizer_paths, tokenizers_to_build
-from sharding import local_size, shard
-from tokenizer import tokenizer_from_json
+from training import processes
+from training.data import RunData, batches_of, get_ds, tokenizer_paths, tokenizers_to_build
+from training.progress import Progress
+from training.run import Run, load_checkpoint, read_attempt, write_attempt
+from training.sharding import local_size, shard
 
 
 def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Transformer:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from config import Config, get_weights_folder
-from corpus import (
+from corpus.hub import checked_cache
+from corpus.pairs import (
     cap_pairs,
     fingerprint,
     iterate,
@@ -18,10 +19,9 @@ from corpus import (
     split_pairs,
     without_weights,
 )
+from corpus.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
 from dataset import BilingualDataset, form_batches
-from hub import checked_cache
-from streaming import Stream, check_one_source, first_pairs
-from tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
+from training.streaming import Stream, check_one_source, first_pairs
 
 if TYPE_CHECKING:
     from datasets import Dataset

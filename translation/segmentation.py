@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
-from languages import writing_of
+from translation.languages import writing_of
 
 # What may close a quotation or a bracket before the blank. German and Danish quotations close with
 # marks that open them elsewhere; without a blank behind it, such a mark opens the next sentence.

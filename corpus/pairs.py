@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hub import last_line
-from lines import MAX_CHARS
-from records import pair_of
-from sources import find_rows
-from tokenizer import clean_text
+from corpus.hub import last_line
+from corpus.lines import MAX_CHARS
+from corpus.records import pair_of
+from corpus.sources import find_rows
+from corpus.tokenizer import clean_text
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CODE_VERSION = hashlib.sha256(
     b"".join(
         Path(__file__).with_name(room).read_bytes()
-        for room in ("corpus.py", "lines.py", "records.py", "tokenizer.py")
+        for room in ("pairs.py", "lines.py", "records.py", "tokenizer.py")
     )
 ).hexdigest()
 

@@ -9,9 +9,9 @@ from tqdm import tqdm
 
 import checkpoint
 from config import Config, config_from_dict, last_weights_file_paths
+from corpus.tokenizer import Tokenizer
 from model import Transformer, build_transformer
-from run_data import get_saved_tokenizers
-from tokenizer import Tokenizer
+from training.data import get_saved_tokenizers
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fonts import drawable
+from corpus.tokenizer import Tokenizer
 from model import Transformer
-from tokenizer import Tokenizer
+from translation.fonts import drawable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

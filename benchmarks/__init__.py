@@ -1,0 +1,1 @@
+"""What training and translating cost, and the peers they are measured against."""

@@ -1,0 +1,1 @@
+"""Where pairs come from: files and hub sets, cleaning, splitting, tokenizers."""
