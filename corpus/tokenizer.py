@@ -193,6 +193,14 @@ def tokenizer_from_json(text: str, name: str) -> Tokenizer:
     return _checked(backend, name)
 
 
+def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source's and the target's tokenizer inside a checkpoint."""
+    return (
+        tokenizer_from_json(state["tokenizer_src"], "the checkpoint's source tokenizer"),
+        tokenizer_from_json(state["tokenizer_tgt"], "the checkpoint's target tokenizer"),
+    )
+
+
 def build_tokenizer(
     texts: Iterable[str], kind: str, vocab_size: int, min_frequency: int
 ) -> Tokenizer:

@@ -97,3 +97,16 @@ def test_the_pages_it_names_exist():
     for page in re.findall(r"docs/[\w.]+", README):
         assert (ROOT / page).is_file()
     assert Path(ROOT / "LICENSE").read_text("utf-8").startswith("MIT License")
+
+
+def test_imports_between_packages_go_one_way():
+    above = {
+        "phrasebook": {"corpus", "training", "translation", "benchmarks"},
+        "corpus": {"training", "translation", "benchmarks"},
+        "translation": {"training", "benchmarks"},
+        "training": {"benchmarks"},
+    }
+    for package, others in above.items():
+        for path in (ROOT / package).glob("*.py"):
+            found = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text("utf-8"), re.MULTILINE)
+            assert not others & set(found), path

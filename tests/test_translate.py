@@ -17,9 +17,9 @@ from conftest import ROOT, run_script
 import checkpoint
 from config import config_from_dict
 from corpus.lines import file_lines, read_lines
+from corpus.tokenizer import get_saved_tokenizers
 from dataset import BilingualDataset
 from model import build_transformer
-from training.data import get_saved_tokenizers
 from training.validation import run_validation
 from translate import load_translator, translate_file
 from translation.decode import beam_search

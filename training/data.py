@@ -19,7 +19,7 @@ from corpus.pairs import (
     split_pairs,
     without_weights,
 )
-from corpus.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, tokenizer_from_json
+from corpus.tokenizer import Tokenizer, build_tokenizer, get_saved_tokenizers, load_tokenizer
 from dataset import BilingualDataset, form_batches
 from training.streaming import Stream, check_one_source, first_pairs
 
@@ -241,11 +241,3 @@ def tokenizer_paths(config: Config) -> list[Path]:
     langs = [config.lang_src, config.lang_tgt]
     names = ["-".join(langs)] if config.shared_vocab else langs
     return [folder / config.tokenizer_file.format(name) for name in names]
-
-
-def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer inside a checkpoint."""
-    return (
-        tokenizer_from_json(state["tokenizer_src"], "the checkpoint's source tokenizer"),
-        tokenizer_from_json(state["tokenizer_tgt"], "the checkpoint's target tokenizer"),
-    )

@@ -9,9 +9,8 @@ from tqdm import tqdm
 
 import checkpoint
 from config import Config, config_from_dict, last_weights_file_paths
-from corpus.tokenizer import Tokenizer
+from corpus.tokenizer import Tokenizer, get_saved_tokenizers
 from model import Transformer, build_transformer
-from training.data import get_saved_tokenizers
 
 
 @dataclass(frozen=True)
