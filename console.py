@@ -87,16 +87,18 @@ def run_script(name: str, work: Callable[[], int]) -> int:
     try:
         code = work()
     except SystemExit:  # of a help, or a command line that is refused
-        if _is_written():
-            raise
-        return PIPE_CLOSED
+        failure = _flush(name)
+        if failure:
+            return failure
+        raise
     except KeyboardInterrupt:
         code = _tell("", 130)
     except BrokenPipeError:
         code = PIPE_CLOSED
     except (ValueError, OSError, ImportError) as error:
         code = _tell(f"{name}: {error}", 1)
-    return code if _is_written() or code else PIPE_CLOSED
+    failure = _flush(name)
+    return code or failure
 
 
 def _tell(words: str, code: int) -> int:
@@ -105,13 +107,16 @@ def _tell(words: str, code: int) -> int:
     return code
 
 
-def _is_written() -> bool:
-    """Write what is left of the output; if nobody reads it, discard it and return False."""
+def _flush(name: str) -> int:
+    """Write what is left of the output; returns 0, or the exit code where that cannot be done."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:
-        for descriptor in (1, 2):  # Python flushes both once more at its end
-            discard_output(descriptor)
-        return False
-    return True
+        return 0
+    except BrokenPipeError:
+        code = PIPE_CLOSED
+    except OSError as error:
+        code = _tell(f"{name}: the output cannot be written: {error}", 1)
+    for descriptor in (1, 2):  # Python flushes both once more at its end
+        discard_output(descriptor)
+    return code

@@ -106,6 +106,16 @@ def test_help_that_nobody_reads_ends_quietly_as_a_pipe_does(closed_pipe, script)
     assert process.returncode == 141 and process.stderr == b""
 
 
+def test_output_that_finds_the_disk_full_is_an_error():
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            command("export.py", "--help"), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert process.returncode == 1
+    assert process.stderr.startswith("export.py: the output cannot be written: [Errno 28]")
+    assert process.stderr.count("\n") == 1
+
+
 def test_translations_that_nobody_reads_end_quietly(trained, closed_pipe):
     Path("lines").write_text("one two\n" * 5, "utf-8")
     weights = ["--weights", trained / "train_weights"]
