@@ -1,7 +1,8 @@
-"""The words of the phrasebook: what a word is, what it fits, and where and when things happen.
+"""The words of the phrasebook, and which of them go together.
 
-Each table is read where it stands. Most are lists of entries with commas between them; some have
-lines that begin with a name and a colon. Nothing here is inflected: that is for morphology.py.
+Most tables are lists of entries between commas. In some, each line begins with a name and a colon.
+Each table is parsed where it is defined. Words have their base form here: `morphology.py` inflects
+them.
 """
 
 import re
@@ -17,12 +18,12 @@ def _entries(text: str) -> list[str]:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Read "word parola, ..." as lists of words."""
+    """Return "word parola, ..." as lists of words."""
     return [entry.split() for entry in _entries(text)]
 
 
 def pairs(text: str) -> list[Pair]:
-    """Read "some words=alcune parole, ..." as pairs."""
+    """Return "some words=alcune parole, ..." as pairs."""
     return [(en, it) for en, it in (entry.split("=") for entry in _entries(text))]
 
 
@@ -31,7 +32,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """Read "name: text" lines; lines of one name belong together."""
+    """Return "name: text" lines as {name: text}. Lines with the same name are joined."""
     sections: dict[str, str] = {}
     for line in text.strip().splitlines():
         name, rest = line.split(":", 1)
@@ -116,7 +117,7 @@ NOT_OWNED = (
 
 
 class Noun(NamedTuple):
-    """An entry of the lexicon: both lemmas, the Italian gender (m or f) and the kind of thing."""
+    """A noun in both languages, its Italian gender (m or f) and the kind of thing that it names."""
 
     en: str
     it: str
@@ -125,10 +126,12 @@ class Noun(NamedTuple):
 
     @property
     def is_mass(self) -> bool:
+        """Whether the noun names a substance or the like, which is not counted."""
         return self.kind in MASS or self.en in MASS
 
     @property
     def has_plural(self) -> bool:
+        """Whether the sentences use the noun in the plural, too."""
         return not self.is_mass and self.en not in ONLY_ONE
 
 
@@ -137,7 +140,10 @@ NOUNS = {row[0]: Noun(*row, kind) for kind, text in KINDS.items() for row in row
 
 @cache
 def nouns_of(names: str) -> tuple[Noun, ...]:
-    """List the nouns that kinds, groups of kinds or nouns name, as often as they are named."""
+    """Return the nouns of some names, each a noun, a kind or a group of kinds.
+
+    A noun that several names include is there several times.
+    """
     found = []
     for name in names.split():
         if name in GROUPS:
@@ -164,7 +170,7 @@ closed chiuso, expensive caro, heavy pesante, light leggero, interesting interes
 boring noioso, easy facile, difficult difficile, quiet tranquillo, fast veloce, slow lento,
 thin magro, fat grasso, important importante
 """)
-# The adjectives that fit a kind of noun; those after the bar only as a predicate.
+# The adjectives that fit a kind of noun. Those after the bar fit only after `be`.
 FITTING = _sections("""
 man: old young good tall short rich poor famous kind intelligent friendly Italian French strong
 man: lazy tired happy sad English German | sick ready busy
@@ -206,7 +212,7 @@ language: | easy difficult important beautiful
 """)
 COLORS = "red white black green yellow gray blue brown".split()
 ORIGINS = "Italian English French German".split()
-# No noun is said to be two of these at once.
+# Adjectives of one group exclude each other.
 OPPOSITES = [set(COLORS), set(ORIGINS)] + [
     set(entry)
     for entry in rows(
@@ -219,7 +225,7 @@ COMPARABLE = (
     "small big old young tall rich poor strong fresh cold sweet expensive heavy fast slow "
     "beautiful intelligent famous interesting difficult important happy"
 ).split()
-# Not said with very or too.
+# Adjectives that do not go with very or too.
 ABSOLUTE = [*COLORS, *ORIGINS, *"ready open closed empty full important".split()]
 QUALITIES = [word for word in ADJECTIVES if word not in ABSOLUTE]
 
@@ -243,8 +249,9 @@ COUNTRIES = rows(
 )
 POSSESSIVES = _table("my mio, your tuo, his suo, her suo, our nostro, their loro")
 
-# A place is a preposition, a noun and the Italian preposition; a star means that the Italian drops
-# the article after a bare `the`. Set phrases have an equals sign.
+# A place is an English preposition, a noun and the Italian preposition. A star means that Italian
+# has no article where English has only `the`: in the kitchen, in cucina. An equals sign stands
+# between the two languages of a fixed phrase.
 PLACES = {
     kind: _entries(text)
     for kind, text in _sections("""
@@ -308,8 +315,8 @@ it rains=piove, it is raining=sta piovendo, it is snowing=sta nevicando, it is c
 it is hot=fa caldo, the weather is good=fa bel tempo, the weather is bad=fa brutto tempo
 """)
 
-# Verbs by who does it > to what @ where. A dash is nothing, a plus marks a verb that needs its
-# place. A noun may stand where a kind does.
+# Each line: subjects > objects @ places: verbs. Subjects, objects and places are kinds or nouns. A
+# dash stands for none. A plus marks verbs that need a place.
 ACTION_LINES = """
 person > - @ house town: work lavorare, sing cantare, wait aspettare
 person > - @ road nature: walk camminare
@@ -362,7 +369,7 @@ person carrier > - @ -: leave partire, arrive arrivare
 
 
 class Action(NamedTuple):
-    """A verb in both languages, and the names of who does it, to what and where."""
+    """A verb in both languages, and the names of its subjects, objects and places."""
 
     en: str
     it: str
@@ -399,8 +406,9 @@ MODALS = {
 }
 
 # Simple sentences: weight | subject | verb | tenses | moods | rest. A mood is s, n or q: statement,
-# negative or question. The rest is an adjective, a place, a noun with what may stand before it, or
-# words that mean each other; a pair of prepositions may come before a noun.
+# negative or question. The rest has parts between plus signs. Each part is an adjective, a place, a
+# time, a noun with its kind of determiner, or words of both languages. A pair of prepositions may
+# stand before a noun.
 FRAMES = _cells("""
 8 | anything | be essere | present past | s s n q | adjective
 2 | anything | be essere | present past | s n | very=molto + quality
@@ -452,7 +460,7 @@ ITALIAN_PLURALS = _table("""
 uomo uomini, uovo uova, mano mani, zio zii, moglie mogli, re re, cinema cinema, mio miei, tuo tuoi,
 suo suoi
 """)
-# Verb | present | stem of the future | past participle. What is empty is regular.
+# Verb | present | stem of the future | past participle. An empty cell is regular.
 IRREGULAR_VERBS = {
     infinitive: forms
     for infinitive, *forms in _cells("""

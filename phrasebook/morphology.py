@@ -1,7 +1,7 @@
-"""The forms of the words of the phrasebook: what form a word takes among others.
+"""The inflected forms of the words: articles, prepositions, plurals, agreement and verbs.
 
-Articles and joined prepositions, agreement, plurals and the verbs of both languages. Verb forms
-are numbered by their slot, 0-5: I, you, he or she, we, you all, they.
+The `slot` of a verb form is its person, 0-5: I, you, he or she, we, you all, they. A `gender` is
+m or f.
 """
 
 import re
@@ -22,7 +22,8 @@ from phrasebook.lexicon import (
 
 VOWELS = "aeiouàèéìòù"
 LO_SOUND = re.compile(rf"s[^{VOWELS}]|z|gn|ps|pn|x|y")
-# An article after the stems de-, ne-, a-, da-, su-; likewise after be- (bello) and que- (quello).
+# What an article becomes when it is joined to a preposition: de + llo is dello, su + i is sui. The
+# same endings follow be- in bello and que- in quello.
 JOINED = {"il": "l", "lo": "llo", "l'": "ll'", "la": "lla", "i": "i", "gli": "gli", "le": "lle"}
 JOINING_STEMS = {"di": "de", "a": "a", "da": "da", "in": "ne", "su": "su"}
 
@@ -44,7 +45,7 @@ SHORT_NEGATIVES = {
 
 
 def definite_article(word: str, gender: str, plural: bool = False) -> str:
-    """Give il, lo, l', la, i, gli or le, as the sound of the next word asks."""
+    """Return il, lo, l', la, i, gli or le. The beginning of the next word decides."""
     vowel = word[0] in VOWELS
     if gender == "f":
         return "le" if plural else "l'" if vowel else "la"
@@ -54,24 +55,24 @@ def definite_article(word: str, gender: str, plural: bool = False) -> str:
 
 
 def indefinite_article(word: str, gender: str) -> str:
-    """Give un, uno, una or un', as the sound of the next word asks."""
+    """Return un, uno, una or un'. The beginning of the next word decides."""
     if gender == "f":
         return "un'" if word[0] in VOWELS else "una"
     return "uno" if LO_SOUND.match(word) else "un"
 
 
 def attach(left: str, right: str) -> str:
-    """Write two words side by side, with no blank after an apostrophe or beside nothing."""
+    """Return two words joined by a blank, but with none after an apostrophe or an empty word."""
     return left + right if left.endswith("'") else f"{left} {right}".strip()
 
 
 def spaced(*words: str) -> str:
-    """Write words side by side, leaving out what is empty."""
+    """Return the words joined by blanks, without the empty ones."""
     return " ".join(word for word in words if word)
 
 
 def join_preposition(preposition: str, article: str) -> str:
-    """Put a preposition before an article: di and lo give dello, vicino a and le vicino alle."""
+    """Return a preposition joined to an article: di and lo become dello, a and le become alle."""
     *before, last = preposition.split()
     if last in JOINING_STEMS and article in JOINED:
         last, article = JOINING_STEMS[last] + JOINED[article], ""
@@ -79,7 +80,7 @@ def join_preposition(preposition: str, article: str) -> str:
 
 
 def italian_plural(word: str, gender: str) -> str:
-    """Give the plural of a noun, or of the singular of an adjective in that gender."""
+    """Return the plural of a noun, or of an adjective whose singular has that gender."""
     if word in ITALIAN_PLURALS:
         return ITALIAN_PLURALS[word]
     stem, last = word[:-1], word[-1]
@@ -98,7 +99,7 @@ def italian_plural(word: str, gender: str) -> str:
 
 
 def inflect(adjective: str, gender: str, plural: bool = False) -> str:
-    """Make an adjective agree: rosso gives rossa, rossi, rosse; blu and marrone never change."""
+    """Return an adjective in a gender and number: rosso, rossa, rossi or rosse, but always blu."""
     if adjective in ("blu", "marrone", "loro"):
         return adjective
     if gender == "f" and adjective.endswith("o"):
@@ -107,7 +108,7 @@ def inflect(adjective: str, gender: str, plural: bool = False) -> str:
 
 
 def inflect_before(adjective: str, word: str, gender: str, plural: bool = False) -> str:
-    """Make an adjective agree before a word: bel cane, begli occhi, quell'uomo, buon amico."""
+    """Return an adjective as it stands before a word: bel cane, begli occhi, buon amico."""
     if adjective in ("bello", "quello"):
         return adjective[:-3] + JOINED[definite_article(word, gender, plural)]
     if adjective == "buono" and gender == "m" and not plural:
@@ -118,7 +119,7 @@ def inflect_before(adjective: str, word: str, gender: str, plural: bool = False)
 
 
 def _spell(stem: str, ending: str, infinitive: str) -> str:
-    """Keep the sound of c, g, ci, gi before an ending: cerchi, mangi, mangerò."""
+    """Return stem and ending, spelled so that c and g keep their sound: cerchi, mangi, mangerò."""
     if infinitive.endswith("are") and ending[0] in "ie":
         if stem.endswith(("c", "g")):
             return stem + "h" + ending
@@ -129,7 +130,10 @@ def _spell(stem: str, ending: str, infinitive: str) -> str:
 
 @cache
 def conjugate(infinitive: str, tense: str) -> tuple[str, ...]:
-    """Give the six persons: tense is present, imperfect or future (volere: also conditional)."""
+    """Return the forms of all six slots.
+
+    The tense is present, imperfect or future, and for volere also conditional.
+    """
     if (infinitive, tense) in WHOLE_TENSES:
         return tuple(WHOLE_TENSES[infinitive, tense].split())
     present, future_stem, _ = IRREGULAR_VERBS.get(infinitive, ("", "", ""))
@@ -150,20 +154,20 @@ def conjugate(infinitive: str, tense: str) -> tuple[str, ...]:
 
 
 def italian_gerund(infinitive: str) -> str:
-    """Give the form that follows stare: dormendo, mangiando, bevendo."""
+    """Return the gerund, which follows stare: dormendo, mangiando, bevendo."""
     full = FULL_INFINITIVES.get(infinitive, infinitive)
     return full[:-3] + ("ando" if full.endswith("are") else "endo")
 
 
 def italian_participle(infinitive: str, gender: str = "m", plural: bool = False) -> str:
-    """Give the past participle, agreeing: andato, andata, andati, andate; letto, aperto."""
+    """Return the past participle in a gender and number: andato, andata, andati or andate."""
     irregular = IRREGULAR_VERBS.get(infinitive, ("", "", ""))[2]
     theme = {"a": "a", "e": "u", "i": "i"}[infinitive[-3]]
     return inflect(irregular or f"{infinitive[:-3]}{theme}to", gender, plural)
 
 
 def imperative(infinitive: str) -> str:
-    """Give the command to one person called tu: mangia, leggi, pulisci, vai."""
+    """Return the command to one person who is addressed as tu: mangia, leggi, pulisci, vai."""
     slot = 2 if infinitive.endswith("are") and infinitive != "andare" else 1
     return conjugate(infinitive, "present")[slot]
 
@@ -171,10 +175,10 @@ def imperative(infinitive: str) -> str:
 def italian_verb(
     infinitive: str, slot: int, tense: str, gender: str = "m", clitic: str = "", adverb: str = ""
 ) -> str:
-    """Write an Italian verb, with an unstressed pronoun before it and an adverb within it.
+    """Return an Italian verb, with an object pronoun (`clitic`) before it and an adverb inside it.
 
-    The tenses are those of english_verb. The participle agrees with the subject after essere,
-    and with la and li before avere.
+    The tenses are those of `english_verb`. The participle agrees with the subject after essere,
+    and with the pronouns la and li before avere.
     """
     reflexive = infinitive.endswith("si")
     if reflexive:
@@ -202,7 +206,7 @@ def italian_verb(
 
 
 def add_s(word: str) -> str:
-    """Give the plural of an English noun, or the third person of an English verb."""
+    """Return the plural of an English noun, or the third person of an English verb."""
     if word in ENGLISH_PLURALS or word == "have":
         return ENGLISH_PLURALS.get(word, "has")
     if word.endswith(("s", "x", "ch", "sh")) or re.search("[^aeiou]o$", word):
@@ -219,23 +223,23 @@ def _add_ending(word: str, ending: str) -> str:
 
 
 def english_past(verb: str) -> str:
-    """Give the past simple: walked, studied, stopped, slept."""
+    """Return the past simple: walked, studied, stopped, slept."""
     stem = verb[:-1] + "i" if re.search("[^aeiou]y$", verb) else verb
     return ENGLISH_PASTS.get(verb) or _add_ending(stem, "ed")
 
 
 def english_gerund(verb: str) -> str:
-    """Give the -ing form: walking, writing, running, seeing."""
+    """Return the -ing form: walking, writing, running, seeing."""
     return _add_ending(verb, "ing")
 
 
 def english_indefinite(word: str) -> str:
-    """Give a or an, as the next word asks."""
+    """Return a or an. The first letter of the next word decides."""
     return "an" if word[0].lower() in "aeiou" else "a"
 
 
 def english_degree(adjective: str, ending: str) -> str:
-    """Give the comparative (ending er) or superlative (est): taller, happiest, more famous."""
+    """Return the comparative (ending er) or superlative (est): taller, happiest, more famous."""
     if adjective.endswith("y"):
         return adjective[:-1] + "i" + ending
     if len(re.findall("[aeiou]+", adjective.rstrip("e"))) == 1:
@@ -246,11 +250,11 @@ def english_degree(adjective: str, ending: str) -> str:
 def english_verb(
     verb: str, slot: int, tense: str, mood: str = "statement", short: bool = False
 ) -> tuple[str, str]:
-    """Write an English verb as an auxiliary, which may be empty, and all that follows it.
+    """Return an English verb in two parts: the auxiliary, which may be empty, and the rest.
 
     The tenses are present, past, future, habit (used to), progressive, past_progressive, can,
-    must, want and would_like; the moods are statement, negative and question. A verb may carry a
-    particle (look for); short asks for don't and the like.
+    must, want and would_like. The moods are statement, negative and question. A verb may have a
+    particle (look for). With `short` a negative is don't instead of do not.
     """
     base, *particle = verb.split()
     auxiliary, main = {

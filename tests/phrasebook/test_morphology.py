@@ -1,4 +1,4 @@
-"""Articles, agreement and verbs of both languages, held against what grammars say."""
+"""Articles, agreement and verbs of both languages, compared with forms from grammars."""
 
 import re
 
@@ -74,7 +74,7 @@ def test_prepositions_join_every_definite_article(preposition, joined):
     assert [join_preposition(preposition, article) for article in articles] == expected
 
 
-def test_other_prepositions_and_articles_stay_apart():
+def test_other_prepositions_and_articles_are_not_joined():
     assert join_preposition("con", "il") == "con il"
     assert join_preposition("sotto", "l'") == "sotto l'"
     assert join_preposition("di", "un") == "di un"
@@ -121,7 +121,7 @@ def test_adjectives_agree_in_gender_and_number(adjective, forms):
     assert agreed == forms.split()
 
 
-def test_bello_and_buono_are_whole_as_predicates_and_questo_loses_its_vowel():
+def test_bello_and_buono_are_full_after_be_and_questo_loses_its_vowel():
     assert inflect("bello", "m") == "bello"
     assert inflect("buono", "m", True) == "buoni"
     assert inflect_before("questo", "amico", "m") == "quest'"

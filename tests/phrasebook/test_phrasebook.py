@@ -1,4 +1,4 @@
-"""Noun phrases and clauses of the phrasebook, and what must hold of all that it writes."""
+"""Noun phrases and clauses of the phrasebook, and properties of all its sentences."""
 
 import hashlib
 import os
@@ -13,19 +13,12 @@ from random import Random
 import pytest
 from conftest import ROOT
 
-from phrasebook import sentences as phrasebook
+from phrasebook.clauses import english_clause, say
 from phrasebook.lexicon import ACTIONS, ADJECTIVES, NOUNS
 from phrasebook.morphology import italian_plural
-from phrasebook.sentences import (
-    Phrase,
-    english_clause,
-    folded,
-    noun_phrase,
-    say,
-    sentences,
-    words_of,
-    write_pairs,
-)
+from phrasebook.patterns import PATTERNS
+from phrasebook.phrases import Phrase, noun_phrase
+from phrasebook.sentences import folded, is_held_out, sentences, words_of, write_pairs
 
 README_PAIR = (
     "the two small dogs do not sleep in the kitchen",
@@ -48,7 +41,7 @@ def drawn():
     return list(islice(sentences(seed=7), 25_000))
 
 
-def test_prepositions_look_at_the_article_and_the_word():
+def test_prepositions_depend_on_the_article_and_the_next_word():
     assert noun_phrase(NOUNS["mirror"], True).after("da") == "dagli specchi"
     assert noun_phrase(NOUNS["tree"]).after("su") == "sull'albero"
     assert Phrase("Anna", "Anna").after("a") == "ad Anna"
@@ -80,7 +73,7 @@ def phrase(noun, plural=False, determiner="the", number="", *adjectives):
     return built.en, built.after()
 
 
-def test_adjectives_take_their_place_and_the_article_looks_at_the_next_word():
+def test_adjectives_have_their_place_and_the_article_fits_the_next_word():
     assert phrase("dog", False, "the", "", "small", "black") == (
         "the small black dog",
         "il piccolo cane nero",
@@ -95,12 +88,12 @@ def test_adjectives_take_their_place_and_the_article_looks_at_the_next_word():
     assert phrase("teacher", False, "a", "", "old", "kind")[0] == "a kind old teacher"
 
 
-def test_the_egg_changes_its_gender():
+def test_the_italian_egg_is_feminine_in_the_plural():
     assert phrase("egg") == ("the egg", "l'uovo")
     assert phrase("egg", True, "the", "", "fresh") == ("the fresh eggs", "le uova fresche")
 
 
-def test_possessives_take_an_article_except_with_one_relative():
+def test_possessives_have_an_article_except_before_one_relative():
     assert phrase("book", False, "my")[1] == "il mio libro"
     assert phrase("mother", False, "my")[1] == "mia madre"
     assert phrase("mother", False, "her", "", "old")[1] == "la sua vecchia madre"
@@ -140,7 +133,7 @@ def test_english_tenses_and_moods(tense, statement, negative, question):
     assert english_clause("he", 2, "eat", tense, mood="question") == question
 
 
-def test_be_needs_no_do_and_negations_may_be_short():
+def test_be_is_formed_without_do_and_negatives_may_be_short():
     assert english_clause("I", 0, "be", "present", "tired") == "I am tired"
     assert english_clause("they", 5, "be", "past", mood="negative") == "they were not"
     assert english_clause("he", 2, "be", "present", mood="question") == "is he"
@@ -149,7 +142,7 @@ def test_be_needs_no_do_and_negations_may_be_short():
     assert english_clause("she", 2, "look for", "past", "it") == "she looked for it"
 
 
-def test_splits_have_the_promised_sizes(train, validation):
+def test_splits_have_about_the_stated_sizes(train, validation):
     assert len(train) >= 20_000
     assert 1_000 <= len(validation) <= 1_200
 
@@ -161,8 +154,8 @@ def test_an_unknown_split_is_refused_in_one_line():
 
 
 def test_equal_seeds_write_equal_pairs_whatever_the_hash_seed(validation):
-    code = "import hashlib, phrasebook.sentences as room; pairs = room.write_pairs('validation')\n"
-    code += "print(hashlib.sha256(repr(pairs).encode()).hexdigest())"
+    code = "import hashlib; from phrasebook.sentences import write_pairs\n"
+    code += "print(hashlib.sha256(repr(write_pairs('validation')).encode()).hexdigest())"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -186,9 +179,9 @@ def test_no_sentence_is_in_both_splits(train, validation):
         assert not in_train & {folded(pair[side]) for pair in validation}
 
 
-def test_validation_holds_only_what_no_seed_may_train_on(train, validation):
-    assert all(phrasebook.is_held_out(it) for _, it in validation)
-    assert not any(phrasebook.is_held_out(it) for _, it in train)
+def test_validation_has_only_sentences_that_no_seed_trains_on(train, validation):
+    assert all(is_held_out(it) for _, it in validation)
+    assert not any(is_held_out(it) for _, it in train)
 
 
 def test_no_english_sentence_is_written_twice(train, validation):
@@ -202,14 +195,14 @@ def test_every_word_of_validation_is_in_train_at_least_twice(train, validation):
         assert all(counts[word] >= 2 for pair in validation for word in words_of(pair[side]))
 
 
-def test_an_english_sentence_has_one_italian(drawn):
+def test_an_english_sentence_has_one_italian_translation(drawn):
     meanings = {}
     for sentence in drawn:
         assert meanings.setdefault(folded(sentence.en), sentence.it) == sentence.it
     assert len(meanings) > 20_000
 
 
-def test_read_is_past_only_where_english_tells_it_from_the_present(drawn):
+def test_read_is_past_only_where_english_shows_the_tense(drawn):
     either = [s for s in drawn if re.search(r"\b(?:I|you|we|all|they) read\b", s.en)]
     assert any("legg" in s.it for s in either)
     assert [s for s in either if " letto" in s.it and not re.search("did", s.en)] == []
@@ -219,21 +212,21 @@ def test_lexicon_and_grammar_are_large_enough():
     lemmas = {noun.en for noun in NOUNS.values()} | set(ADJECTIVES)
     lemmas |= {action.en for action in ACTIONS}
     assert len(lemmas) >= 250
-    assert len(phrasebook.PATTERNS) >= 40
+    assert len(PATTERNS) >= 40
 
 
-def test_readme_sentence_is_written_so_and_never_trained_on(train):
+def test_the_readme_sentence_is_never_trained_on(train):
     dogs = noun_phrase(NOUNS["dog"], True, "the", "two", ("small",))
     kitchen = ("in the kitchen", "in cucina")
     verb = ("sleep", "dormire")
     made = {say(Random(i), dogs, verb, "present", kitchen, "negative").pair for i in range(20)}
     assert README_PAIR in made
     assert ("the two small dogs don't sleep in the kitchen", README_PAIR[1]) in made
-    assert phrasebook.is_held_out(README_PAIR[1])
+    assert is_held_out(README_PAIR[1])
     assert README_PAIR[1] not in {folded(it) for _, it in train}
 
 
-def test_readme_sentence_has_only_words_that_are_often_in_train(train):
+def test_each_word_of_the_readme_sentence_is_frequent_in_train(train):
     for side, sentence in enumerate(README_PAIR):
         counts = Counter(word for pair in train for word in words_of(pair[side]))
         assert all(counts[word] >= 30 for word in sentence.split())
@@ -316,7 +309,7 @@ def test_english_has_no_forbidden_sequence(forbidden, drawn):
     assert [s.en for s in drawn if re.search(forbidden, s.en)][:5] == []
 
 
-def test_commas_stand_on_both_sides_and_in_normal_sentences_only(train):
+def test_commas_are_in_both_languages_and_only_in_punctuated_sentences(train):
     with_commas = [pair for pair in train if "," in "".join(pair)]
     assert len(with_commas) > 50
     for en, it in with_commas:
