@@ -1,9 +1,7 @@
-"""What it costs: speed and memory against the machine's own limit and against other ways.
+"""Measure speed and memory: python benchmark.py [PART] [--json FILE]
 
-    python benchmark.py [all|train|decode|data|start|processes] [--json FILE]
-
-Every figure is a ratio of times taken in turn in one run: the median of the repeats and their
-range. Absolute times drift on shared machines; they are here to tell how long things take.
+Every figure is a ratio of times that were taken in turn in one run: the median of the repeats and
+their range. Absolute times vary on shared machines; they only show how long things take.
 """
 
 import json
@@ -15,16 +13,21 @@ from typing import Literal
 
 import tyro
 
-from benchmarks.measuring import machine
+from benchmarks.decoding import benchmark_decode
+from benchmarks.measuring import describe_machine
 from benchmarks.pipeline import benchmark_data, benchmark_processes, benchmark_start
-from benchmarks.steps import benchmark_decode, benchmark_train
+from benchmarks.training_step import benchmark_train
 from console import run_script
 from device import get_device, keep_freed_memory
 
 
+def main() -> int:
+    return run_script("benchmark.py", measure)
+
+
 @dataclass(frozen=True)
 class Options:
-    """What to measure; the trailing comments are the help text."""
+    """The options of `benchmark.py`; the trailing comments are their help text."""
 
     part: tyro.conf.Positional[Literal["all", "train", "decode", "data", "start", "processes"]] = (
         "all"
@@ -37,7 +40,7 @@ class Options:
         if self.repeats < 1:
             raise ValueError(f"repeats ({self.repeats}) must be at least 1")
         if self.json and not Path(self.json).absolute().parent.is_dir():
-            raise ValueError(f"the folder of --json {self.json} is not there")
+            raise ValueError(f"the folder of --json {self.json} does not exist")
 
 
 PARTS = {
@@ -50,11 +53,12 @@ PARTS = {
 
 
 def measure() -> int:
+    """Measure as the command line says; return the exit code."""
     options = tyro.cli(Options, prog="benchmark.py", description=__doc__, use_underscores=True)
     device = get_device(options.device)
     if device.type == "cpu":
         keep_freed_memory()
-    results: dict[str, object] = machine(device)
+    results: dict[str, object] = describe_machine(device)
     print("; ".join(f"{name} {value}" for name, value in results.items()))
     for name, part in PARTS.items():
         if options.part in ("all", name):
@@ -64,10 +68,6 @@ def measure() -> int:
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=2) + "\n", "utf-8")
     return 0
-
-
-def main() -> int:
-    return run_script("benchmark.py", measure)
 
 
 if __name__ == "__main__":

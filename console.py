@@ -1,4 +1,4 @@
-"""The standard streams of the scripts: their encoding, their end, and what a log shows."""
+"""The standard streams and exit codes of the scripts."""
 
 import io
 import os
@@ -6,16 +6,18 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from tqdm import tqdm
+
 PIPE_CLOSED = 128 + 13  # exit code of a program that SIGPIPE ends
 
 
 def set_up_streams() -> None:
-    """Make the standard streams UTF-8, whatever the locale, and replace those that are closed.
+    """Make the standard streams UTF-8, whatever the locale, and replace closed ones.
 
-    Half a character, which no encoding has, is written as a question mark.
+    Lone surrogates, which UTF-8 cannot encode, are written as question marks.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass  # none of a closed stream is left for a file that is opened later
+        pass  # else a file that is opened later would get the number of a closed stream
     os.close(descriptor)
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
@@ -29,24 +31,28 @@ def set_up_streams() -> None:
 
 
 class OutputThatMayEnd(io.FileIO):
-    """A file descriptor that takes all output, also after its reader, terminal or disk is gone."""
+    """A file descriptor that discards output after its first failure.
+
+    Its reader may end, its terminal may close, or its disk may be full.
+    """
 
     def write(self, data: bytes) -> int:
+        """Write data, or discard it after a failure; return the number of bytes."""
         try:
             return super().write(data)
         except OSError as error:
             discard_output(self.fileno())
             if self.fileno() == 1:
                 with suppress(OSError):
-                    os.write(2, f"standard output is lost ({error}), the work goes on\n".encode())
+                    os.write(2, f"standard output failed ({error}), the work goes on\n".encode())
             return len(data)
 
 
 def outlive_readers() -> None:
-    """Keep a standard output or error that fails from ending the process.
+    """Keep the process alive if standard output or standard error fails.
 
-    `tee` dies of the same Ctrl-C that asks a training to save; a terminal is closed; a log fills
-    the disk. From the first failure on, that stream is discarded.
+    The Ctrl-C that asks a training to save also ends `tee`; a terminal may be closed; a log may
+    fill the disk. From the first failure on, the output of that stream is discarded.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -65,50 +71,56 @@ def outlive_readers() -> None:
 
 
 def discard_output(descriptor: int) -> None:
-    """Send to nowhere what is still written to a file descriptor."""
+    """Redirect a file descriptor to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
 def shows_bars() -> bool:
-    """Tell whether somebody looks at progress bars: else a log should have plain lines."""
+    """Return whether standard error is a terminal; otherwise it gets lines instead of bars."""
     return sys.stderr.isatty()
 
 
-def run_script(name: str, work: Callable[[], int]) -> int:
-    """Do the work of a script; returns its exit code.
+def print_note(message: str) -> None:
+    """Print to standard error, above any progress bar."""
+    if sys.stderr is not None:
+        tqdm.write(message, file=sys.stderr)
 
-    A user's mistake (ValueError, OSError, a package that is missing) is one line on standard error
-    and exit code 1, Ctrl-C is 130. Whoever reads the output may have seen enough, as `head`: that
-    ends the script with 141 and without a word.
+
+def run_script(name: str, work: Callable[[], int]) -> int:
+    """Run the work of a script and return its exit code.
+
+    A user's mistake (ValueError, OSError, a missing package) prints one line on standard error and
+    gives exit code 1. Ctrl-C gives 130. If the reader of the output ends early, such as `head`, the
+    script ends silently with 141.
     """
     set_up_streams()
     try:
         code = work()
-    except SystemExit:  # of a help, or a command line that is refused
+    except SystemExit:  # after a help text, or for an invalid command line
         failure = _flush(name)
         if failure:
             return failure
         raise
     except KeyboardInterrupt:
-        code = _tell("", 130)
+        code = _fail("", 130)
     except BrokenPipeError:
         code = PIPE_CLOSED
     except (ValueError, OSError, ImportError) as error:
-        code = _tell(f"{name}: {error}", 1)
+        code = _fail(f"{name}: {error}", 1)
     failure = _flush(name)
     return code or failure
 
 
-def _tell(words: str, code: int) -> int:
-    with suppress(OSError):  # nobody reads standard error any more
-        print(words, file=sys.stderr)
+def _fail(message: str, code: int) -> int:
+    with suppress(OSError):  # standard error may be closed
+        print(message, file=sys.stderr)
     return code
 
 
 def _flush(name: str) -> int:
-    """Write what is left of the output; returns 0, or the exit code where that cannot be done."""
+    """Write buffered output; return 0, or an exit code if that fails."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -116,7 +128,7 @@ def _flush(name: str) -> int:
     except BrokenPipeError:
         code = PIPE_CLOSED
     except OSError as error:
-        code = _tell(f"{name}: the output cannot be written: {error}", 1)
-    for descriptor in (1, 2):  # Python flushes both once more at its end
+        code = _fail(f"{name}: the output cannot be written: {error}", 1)
+    for descriptor in (1, 2):  # Python flushes both again when it ends
         discard_output(descriptor)
     return code

@@ -1,34 +1,24 @@
-"""Encoded sentence pairs, their masks, and batches of similar lengths."""
+"""Encoded sentence pairs, their masks, and batches of pairs of similar lengths."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from corpus import tokenizer as tokenizer_room
-from corpus.pairs import map_in_parts
-from corpus.tokenizer import Tokenizer, tokenizer_from_json
+from corpus.tokenizer import Tokenizer, TokenizerPair, tokenizer_from_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-# The library's cache knows our functions by name only; with this it also sees them change.
-CODE_VERSION = hashlib.sha256(
-    b"".join(Path(room).read_bytes() for room in (__file__, tokenizer_room.__file__))
-).hexdigest()
-
-
-# Masks are boolean, True = may attend; no other room makes one.
+# Masks are boolean, True = may attend. No other module makes a mask.
 
 
 def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
-    """Return the mask (1, 1, size, size) that lets each position see itself and those before."""
+    """Return the mask (1, 1, size, size) in which each position attends to itself and before."""
     return torch.ones(1, 1, size, size, dtype=torch.bool, device=device).tril()
 
 
@@ -38,35 +28,36 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 
 class NoPairFits(ValueError):
-    """All pairs are longer than the model."""
+    """All pairs of a dataset are longer than `seq_len`."""
 
 
 class BilingualDataset(torch.utils.data.Dataset):
-    """Encoded sentence pairs, memory-mapped from disk (of a stream: in memory).
+    """Encoded sentence pairs, memory-mapped from disk (those of a stream: in memory).
 
     An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
-    input [SOS] target (T), `tgt_out` what it should say, target [EOS] (T). Pairs with S or T over
-    seq_len are left out, counted aloud; one of a source with a weight is as many items.
-    `src_lens` and `tgt_lens` are S and T of every item. Raises NoPairFits when none is left.
+    input, [SOS] target (T), and `tgt_out` its labels, target [EOS] (T). Pairs with S or T over
+    `seq_len` are dropped, and their number is printed. A pair of a source with weight n is n items.
+    `src_lens` and `tgt_lens` are S and T of each item. Raises NoPairFits if no pair is left.
     """
 
     def __init__(
         self,
         pairs: "Dataset",
-        tokenizer_src: Tokenizer,
-        tokenizer_tgt: Tokenizer,
+        tokenizers: TokenizerPair,
         seq_len: int,
         name: str = "training",
     ) -> None:
-        self.tokenizer_src, self.tokenizer_tgt = tokenizer_src, tokenizer_tgt
+        from corpus.cache import code_version, map_in_parts  # translating does not need it
+
+        self.tokenizers = tokenizers
         arguments = {
-            "tokenizer_src": tokenizer_src.to_json(),
-            "tokenizer_tgt": tokenizer_tgt.to_json(),
-            "version": CODE_VERSION,
+            "tokenizer_src": tokenizers.src.to_json(),
+            "tokenizer_tgt": tokenizers.tgt.to_json(),
+            "version": code_version("encoding"),
         }
         self.rows = map_in_parts(pairs, _encode, arguments, f"tokenising {name}")
         self.ids = self.rows.select_columns(["src", "tgt"])
-        # Of a large corpus nothing but such numbers is in memory: four bytes each suffice.
+        # For a large corpus only these numbers are in memory, four bytes each.
         src_lens, tgt_lens = (
             self.rows.data.column(name).to_numpy().astype(np.int32)
             for name in ("src_len", "tgt_len")
@@ -95,6 +86,7 @@ class BilingualDataset(torch.utils.data.Dataset):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, list[int]]]:
+        """Return the items of several indices, read together, which is faster."""
         rows = self.ids[self.kept[indices]]
         return [
             {"index": int(index), "src": src, "tgt_in": tgt[:-1], "tgt_out": tgt[1:]}
@@ -102,37 +94,38 @@ class BilingualDataset(torch.utils.data.Dataset):
         ]
 
     def collate(self, items: list[dict[str, list[int]]]) -> "Batch":
-        """Pad items to their own longest, each side by its own pad id, and mask the source's."""
-        src_pad_id, tgt_pad_id = self.tokenizer_src.pad_id, self.tokenizer_tgt.pad_id
+        """Pad items to the longest of each side, with that side's pad id, and mask the source."""
+        src_pad_id, tgt_pad_id = self.tokenizers.src.pad_id, self.tokenizers.tgt.pad_id
         src = pad([item["src"] for item in items], src_pad_id)
         tgt_out = pad([item["tgt_out"] for item in items], tgt_pad_id)
-        real = (tgt_out != tgt_pad_id).flatten().nonzero().flatten()
+        target_positions = (tgt_out != tgt_pad_id).flatten().nonzero().flatten()
         return Batch(
             indices=[item["index"] for item in items],
             src=src,
             src_mask=padding_mask(src, src_pad_id),
             tgt_in=pad([item["tgt_in"] for item in items], tgt_pad_id),
             tgt_out=tgt_out,
-            real=real,
-            tokens=len(real),
+            target_positions=target_positions,
+            tokens=len(target_positions),
         )
 
     def empty_batch(self) -> "Batch":
-        """Return a batch that is computed like any other, but has no real token to learn from."""
+        """Return a batch without target tokens: it takes part in an update with no gradient."""
         batch = self.collate([self[0]])
-        return replace(batch, indices=[], real=batch.real[:0], tokens=0)
+        none = batch.target_positions[:0]
+        return replace(batch, indices=[], target_positions=none, tokens=0)
 
-    def cut(self, batch: "Batch") -> list["Batch"]:
-        """Return a batch's first and second half as batches of their own, on the CPU."""
+    def split(self, batch: "Batch") -> list["Batch"]:
+        """Return the first and the second half of a batch as two batches, on the CPU."""
         halves = np.array_split(batch.indices, 2)
         return [self.collate(self.__getitems__(half)) for half in halves]
 
     def texts(self, column: str) -> list[str]:
-        """Return the cleaned texts of all items, of `src_text` or `tgt_text`."""
+        """Return the cleaned texts of all items; `column` is `src_text` or `tgt_text`."""
         return self.rows.select_columns([column])[self.kept][column]
 
     def unknown_shares(self) -> tuple[float, float]:
-        """Return which share of the sources' tokens is [UNK], and of the targets'."""
+        """Return the shares (0 to 1) of [UNK] among source tokens and among target tokens."""
         shares = []
         for side, lens, added in (("src", self.src_lens, 2), ("tgt", self.tgt_lens, 1)):
             unknown = self.rows.data.column(f"{side}_unknown").to_numpy()[self.kept]
@@ -141,7 +134,7 @@ class BilingualDataset(torch.utils.data.Dataset):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """How often an epoch takes each row, or None for once."""
+        """How often an epoch takes each row: (rows,), or None if once."""
         if "weight" not in self.rows.column_names:
             return None
         return self.rows.data.column("weight").to_numpy()
@@ -173,19 +166,19 @@ def form_batches(
     batch_size: int | None = None,
     seed: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
-    """Group pairs of similar lengths, each pair once, as many as the budget allows.
+    """Group pairs of similar lengths into batches within a token budget; return their indices.
 
-    A batch of n pairs whose longest side has L tokens takes n * L of `batch_tokens`, and at most
-    `batch_size` pairs. With a seed (any numbers, as (seed, epoch)) equal lengths are mixed and the
-    batches shuffled; without one they come shortest first.
+    A batch of n pairs whose longest side has L tokens uses n * L of `batch_tokens`. It has at most
+    `batch_size` pairs. With a seed (any numbers, such as (seed, epoch)) pairs of equal lengths are
+    mixed and batches are shuffled. Without one, the shortest come first.
     """
     rng = None if seed is None else np.random.default_rng(list(seed))
     mixed = np.arange(len(src_lens)) if rng is None else rng.permutation(len(src_lens))
     mixed = mixed.astype(np.int32)
     src_lens, tgt_lens = src_lens[mixed].astype(np.int32), tgt_lens[mixed].astype(np.int32)
     longest = np.maximum(src_lens, tgt_lens)
-    # By the longer side first. Within one length the difference runs up, in the next down, so
-    # that a batch over the border between two lengths has no jump in its shorter side.
+    # Sort by the longer side. Within one length the difference rises, within the next it falls, so
+    # that the shorter side does not jump in a batch that contains both lengths.
     difference = np.where(longest % 2, src_lens - tgt_lens, tgt_lens - src_lens)
     order = np.lexsort((difference, longest))
     batches, start = [], 0
@@ -206,7 +199,7 @@ def form_batches(
 class Batch:
     """Padded pairs: src (B, S), src_mask (B, 1, 1, S), tgt_in and tgt_out (B, T).
 
-    `real` holds the places of the real target tokens in tgt_out, read row by row: (tokens,).
+    `target_positions` (tokens,) are the indices of non-padding in the flattened tgt_out.
     """
 
     indices: list[int]  # of the pairs in their dataset
@@ -214,14 +207,14 @@ class Batch:
     src_mask: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
-    real: Tensor
-    tokens: int  # real target tokens, [EOS] included
+    target_positions: Tensor
+    tokens: int  # target tokens without padding, [EOS] included
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on a device.
 
-        Only a copy from pinned memory to CUDA may go on in the background. On MPS such a copy reads
-        memory that may hold something else by then.
+        Only a copy from pinned memory to CUDA is asynchronous. On MPS an asynchronous copy may read
+        memory that has been reused.
         """
         return self._with(
             lambda tensor: tensor.to(
@@ -230,10 +223,11 @@ class Batch:
         )
 
     def pin_memory(self) -> "Batch":
+        """Return the batch in pinned memory; the data loader calls this."""
         return self._with(Tensor.pin_memory)
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        names = ("src", "src_mask", "tgt_in", "tgt_out", "real")
+        names = ("src", "src_mask", "tgt_in", "tgt_out", "target_positions")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
@@ -248,7 +242,10 @@ def pad(sequences: Sequence[list[int]], pad_id: int) -> Tensor:
 def source_batches(
     sources: Sequence[list[int]], tokenizer: Tokenizer, batch_tokens: int
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
-    """Yield indices, src (B, S) and src_mask of encoded sources to translate, shortest first."""
+    """Yield batches of encoded sources to translate, shortest first.
+
+    Each is (indices into `sources`, src (B, S), src_mask (B, 1, 1, S)).
+    """
     lens = np.array([len(ids) + 2 for ids in sources])
     for indices in form_batches(lens, lens, batch_tokens):
         src = pad(

@@ -1,4 +1,4 @@
-"""Which device a run computes on, in which precision, and its memory."""
+"""The device that a run computes on, its precision, and its memory."""
 
 import ctypes
 import sys
@@ -9,7 +9,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def get_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` takes CUDA, then MPS, then the CPU."""
+    """Return the device of a name; `auto` means CUDA, else MPS, else the CPU.
+
+    Raises ValueError if the machine does not have it.
+    """
     available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if name == "auto":
         name = next((kind for kind, is_available in available.items() if is_available()), "cpu")
@@ -29,7 +32,10 @@ def get_device(name: str) -> torch.device:
 
 
 def get_precision(name: str, device: torch.device) -> torch.dtype:
-    """Return the dtype of matrix products; `auto` takes bf16 where the device is fast at it."""
+    """Return the dtype of matrix products; `auto` means bf16 if the device is fast at it.
+
+    Raises ValueError for fp16 on a device without loss scaling.
+    """
     if name == "fp16" and device.type != "cuda":
         raise ValueError(
             f"precision fp16 needs device cuda, not {device.type}; bf16 needs no scaler"
@@ -39,18 +45,18 @@ def get_precision(name: str, device: torch.device) -> torch.dtype:
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # torch 2.8 has no such function: `auto` is fp32 there.
+        # torch 2.8 does not have this function; there `auto` means fp32.
         able = getattr(torch.cpu, "get_capabilities", dict)()
         fast = device.type == "cpu" and bool(able.get("amx_bf16") or able.get("avx512_bf16"))
     return torch.bfloat16 if fast else torch.float32
 
 
 def attention_kernels(device: torch.device, precision: torch.dtype) -> AbstractContextManager:
-    """Return a context in which attention is trained by the kernels that are fastest there.
+    """Return a context that selects the fastest attention kernel for training.
 
-    On a CPU in bf16 that is the plain one: forward and backward the fused one takes 4.5 times its
-    time for 15 tokens, 2.2 for 30, 1.6 for 100 and 0.9 for 330. (With dropout on the attention
-    weights there is no other.)
+    On a CPU in bf16 that is the plain kernel: the fused one takes 4.5 times as long for 15 tokens,
+    2.2 for 30, 1.6 for 100 and 0.9 for 330, forward and backward. With dropout on the attention
+    weights, torch uses the plain kernel in any case.
     """
     if device.type == "cpu" and precision == torch.bfloat16:
         return sdpa_kernel(SDPBackend.MATH)
@@ -58,20 +64,20 @@ def attention_kernels(device: torch.device, precision: torch.dtype) -> AbstractC
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep the memory of freed tensors for the next ones, where it can.
+    """Let the C library keep the memory of freed tensors for later ones, if it is glibc.
 
-    By default glibc hands large blocks back at once, and the system clears each page of the next
-    anew: on a CPU that was 6 % of a training step of `base`, and 32 % of `tiny`.
+    By default glibc returns large blocks to the system at once, and the system clears each page of
+    the next block: on a CPU that was 6 % of a training step of `base`, and 32 % of `tiny`.
     """
     if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's alone
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # only glibc has it
         if mallopt is not None:
-            mallopt(-4, 0)  # M_MMAP_MAX: no block by itself from the system
-            mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: nothing back to it
+            mallopt(-4, 0)  # M_MMAP_MAX: do not map large blocks separately
+            mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: do not return freed memory
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether an error is a device's, or the machine's, lack of memory."""
+    """Return whether an error says that a device or the machine is out of memory."""
     words = ("out of memory", "not enough memory", "can't allocate memory")
     kinds = (torch.OutOfMemoryError, MemoryError)
     return isinstance(error, kinds) or any(each in str(error) for each in words)

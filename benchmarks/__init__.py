@@ -1,1 +1,1 @@
-"""What training and translating cost, and the peers they are measured against."""
+"""What training and decoding cost, and the implementations that they are compared with."""

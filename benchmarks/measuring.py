@@ -1,4 +1,4 @@
-"""Times and memory, compared within one run."""
+"""Measuring times and memory, and comparing them within one run."""
 
 import platform
 import statistics
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long work takes, to the end of what it started on a device."""
+    """Return the seconds that work takes, including what it started on a device."""
     started = time.perf_counter()
     work()
     for kind in (torch.cuda, torch.mps):
@@ -23,9 +23,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def in_turn(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of each way, measured one after the other in every repeat."""
+    """Return the seconds of each way; every repeat measures all ways, one after the other."""
     for work in ways.values():
-        work()  # makes what is made on first use
+        work()  # warm-up
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in tqdm(range(repeats), f"  {', '.join(ways)}", leave=False):
         for name, work in ways.items():
@@ -34,7 +34,7 @@ def in_turn(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, li
 
 
 def ratio(above: list[float], below: list[float]) -> dict[str, float]:
-    """Return median and range of one way's times over another's, repeat by repeat."""
+    """Return median and range of the ratios of two ways' times, repeat by repeat."""
     values = [a / b for a, b in zip(above, below, strict=True)]
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
@@ -52,18 +52,20 @@ def table(title: str, header: list[str], rows: list[list[object]]) -> None:
         print(f"| {' | '.join(cells)} |")
 
 
-def in_a_process_of_its_own(work: Callable, *arguments: object) -> object:
+def in_new_process(work: Callable, *arguments: object) -> object:
+    """Return what work returns in a new process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
 
 def peak_memory() -> int:
-    """Return the most bytes that this process had in memory (on Linux)."""
+    """Return the peak memory of this process in bytes (Linux only)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def machine(device: torch.device) -> dict[str, object]:
+def describe_machine(device: torch.device) -> dict[str, object]:
+    """Return processor, threads, device and versions."""
     name = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Other ways to do what we do, and the machine's own limit, to measure against."""
+"""What we measure against: other implementations, and the matrix products of a step alone."""
 
 import tempfile
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from config import Config
 from dataset import Batch, padding_mask
 from model import Transformer
+from training.loss import cross_entropy_sum
 from training.run import Run
-from training.validation import target_loss
 from translation.engine import import_ctranslate2, to_spec
 
 
 class TorchTransformer(nn.Module):
-    """`torch.nn.Transformer` between our embeddings and projection."""
+    """`torch.nn.Transformer` with our embeddings and projection."""
 
     def __init__(self, config: Config, ours: Transformer) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class TorchTransformer(nn.Module):
         self.ours = ours  # for its embeddings and projection; its layers are not used
         sizes = (config.d_model, config.h, config.d_ff, config.dropout)
         options = dict(batch_first=True, norm_first=config.norm == "pre")
-        # Built by its parts, as the whole warns that nested tensors do not go with pre-norm.
+        # Built from its parts, because nn.Transformer warns about nested tensors with pre-norm.
         encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(*sizes, **options),
             config.N,
@@ -53,11 +53,11 @@ class TorchTransformer(nn.Module):
 
 
 def plain_step(run: Run, batch: Batch, pad_id: int) -> None:
-    """Do an update as tutorials do: all logits at once, one mean loss, clip, step."""
+    """Do an update like tutorials: all logits at once, one mean loss, clipping, step."""
     precision = run.precision
     with torch.autocast(run.device.type, precision, enabled=precision != torch.float32):
         logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-        loss = target_loss(logits, batch.tgt_out, pad_id, 0.1) / batch.tokens
+        loss = cross_entropy_sum(logits, batch.tgt_out, pad_id, 0.1) / batch.tokens
     loss.backward()
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
     run.optimizer.step()
@@ -65,7 +65,7 @@ def plain_step(run: Run, batch: Batch, pad_id: int) -> None:
 
 
 class MatrixProducts(TorchDispatchMode):
-    """Notes every matrix product, forward and backward, and can do them again alone."""
+    """Records all matrix products, forward and backward, and can repeat them alone."""
 
     OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
 
@@ -80,6 +80,7 @@ class MatrixProducts(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
     def again(self) -> Callable[[], None]:
+        """Return a function that repeats the recorded products, on random numbers."""
         made = {}
         for _, kinds in self.calls:
             for shape, stride, dtype, device in kinds:
@@ -95,21 +96,23 @@ class MatrixProducts(TorchDispatchMode):
 
 
 def padded_as_in_the_original(batch: Batch, pad_id: int) -> Batch:
-    """Return the first 8 pairs of a batch padded to 350 tokens, as the original tutorial does."""
+    """Return the first 8 pairs of a batch, padded to 350 tokens like in the original tutorial."""
     padded = {
         name: nn.functional.pad(ids, (0, 350 - ids.size(1)), value=pad_id)
         for name in ("src", "tgt_in", "tgt_out")
         for ids in [getattr(batch, name)[:8]]
     }
-    real = (padded["tgt_out"] != pad_id).flatten().nonzero().flatten()
+    positions = (padded["tgt_out"] != pad_id).flatten().nonzero().flatten()
     mask = padding_mask(padded["src"], pad_id)
-    return replace(batch, src_mask=mask, real=real, tokens=len(real), **padded)
+    return replace(
+        batch, src_mask=mask, target_positions=positions, tokens=len(positions), **padded
+    )
 
 
 def decode_without_cache(
     model: Transformer, src: Tensor, src_mask: Tensor, sos_id: int, length: int
 ) -> list[list[int]]:
-    """Decode greedily as tutorials do: all target tokens again at each step."""
+    """Decode greedily like tutorials: all target tokens again at each step."""
     encoder_output = model.encode(src, src_mask)
     tgt = src.new_full((len(src), 1), sos_id)
     for _ in range(length):
@@ -119,9 +122,9 @@ def decode_without_cache(
 
 
 class CTranslate2:
-    """CTranslate2 on the CPU with the same weights, and as many threads.
+    """CTranslate2 on the CPU with the same weights and number of threads.
 
-    `vocabulary` names the ids. Raises ValueError where the library is not installed.
+    `vocabulary` has the entries by id. Raises ValueError if the library is not installed.
     """
 
     def __init__(
@@ -139,7 +142,7 @@ class CTranslate2:
             )
 
     def decode(self, src: Tensor, length: int, beam_size: int) -> list[list[int]]:
-        """Return exactly `length` tokens for each row of src, which has no padding."""
+        """Return exactly `length` tokens for each row of src (B, S), which has no padding."""
         results = self.engine.translate_batch(
             [[self.vocabulary[i] for i in row[1:-1]] for row in src.tolist()],
             beam_size=beam_size,

@@ -1,4 +1,4 @@
-"""What a run costs around its model: preparing pairs, starting, a second process."""
+"""The cost of preparing pairs, of starting, and of a second process."""
 
 import os
 import statistics
@@ -15,18 +15,20 @@ from tqdm import tqdm
 from benchmarks.measuring import ratio, seconds, table
 from config import get_config
 from corpus.pairs import load_pairs
-from corpus.tokenizer import Tokenizer, build_tokenizer
-from curves import read_curves
+from corpus.tokenizer import TokenizerPair
+from corpus.vocabulary import build_tokenizer
 from dataset import BilingualDataset, form_batches
-from phrasebook import sentences as phrasebook
+from phrasebook.sentences import write_pairs
+from training.tensorboard import read_curves
 
 ROOT = Path(__file__).parent.parent
 CORPUS_SIZES = (10_000, 100_000, 1_000_000)  # pairs to prepare, and to form batches of
 
 
 def benchmark_data(repeats: int, device: torch.device) -> dict:
+    """Measure the preparation of text files, and the forming of batches."""
     results, rows = {}, []
-    texts = list(phrasebook.write_pairs("train"))
+    texts = list(write_pairs("train"))
     with tempfile.TemporaryDirectory() as folder:
         for count in CORPUS_SIZES:
             results[f"{count} pairs"] = prepare(texts, count, Path(folder))
@@ -49,18 +51,18 @@ def benchmark_data(repeats: int, device: torch.device) -> dict:
 
 
 def prepare(texts: list[tuple[str, str]], count: int, folder: Path) -> dict:
-    """Load, clean and tokenise `count` pairs from files; compare with the tokenizers alone."""
+    """Measure loading, cleaning and tokenising `count` pairs, and the tokenizers alone."""
     prefix = folder / f"pairs_{count}"
     for lang, side in (("en", 0), ("it", 1)):
         lines = (f"{texts[i % len(texts)][side]} {i}\n" for i in range(count))
         prefix.with_suffix(f".{lang}").write_text("".join(lines), "utf-8")
     sides = [[pair[side] for pair in texts] for side in (0, 1)]
-    tokenizers = [build_tokenizer(side, "bpe", 8000, 2) for side in sides]
+    tokenizers = TokenizerPair(*(build_tokenizer(side, "bpe", 8000, 2) for side in sides))
 
     started = time.perf_counter()
     pairs = load_pairs(str(prefix), "en", "it")
     loaded = time.perf_counter()
-    data = BilingualDataset(pairs, *tokenizers, seq_len=100)
+    data = BilingualDataset(pairs, tokenizers, seq_len=100)
     done = time.perf_counter()
     alone = seconds(lambda: encode_alone(tokenizers, prefix))
     size = sum(Path(file["filename"]).stat().st_size for file in data.rows.cache_files)
@@ -71,7 +73,8 @@ def prepare(texts: list[tuple[str, str]], count: int, folder: Path) -> dict:
     }
 
 
-def encode_alone(tokenizers: list[Tokenizer], prefix: Path) -> None:
+def encode_alone(tokenizers: TokenizerPair, prefix: Path) -> None:
+    """Encode the lines of two text files with the `tokenizers` library only."""
     for lang, tokenizer in zip(("en", "it"), tokenizers, strict=True):
         lines = prefix.with_suffix(f".{lang}").read_text("utf-8").splitlines()
         for start in range(0, len(lines), 1000):
@@ -80,6 +83,7 @@ def encode_alone(tokenizers: list[Tokenizer], prefix: Path) -> None:
 
 
 def benchmark_start(repeats: int, device: torch.device) -> dict:
+    """Measure the time to the first update and to a translation, against `import torch`."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "HF_HOME": str(Path(folder, "cache"))}
         train = [str(ROOT / "train.py"), "demo", "--save_every", "1", "--num_epochs", "1"]
@@ -139,7 +143,7 @@ def benchmark_start(repeats: int, device: torch.device) -> dict:
 
 
 def benchmark_processes(repeats: int, device: torch.device) -> dict:
-    """Train the demo for an epoch in one process and in two, at one global batch."""
+    """Measure an epoch of the demo in one process and in two, with the same batches per update."""
     speeds: dict[int, list[float]] = {1: [], 2: []}
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     train = [str(ROOT / "train.py"), "demo", "--num_epochs", "1", "--val_size", "1"]

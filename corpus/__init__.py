@@ -1,1 +1,1 @@
-"""Where pairs come from: files and hub sets, cleaning, splitting, tokenizers."""
+"""Sentence pairs and tokenizers: reading files and hub sets, cleaning, splitting, encoding."""

@@ -1,23 +1,19 @@
-"""The dataset hub, and what the `datasets` library keeps in its cache and says in its errors.
+"""Sets of the dataset hub, also from its cache on the disk, and errors of the `datasets` library.
 
 That library is imported only inside the functions that load, because it takes seconds.
 """
 
-import errno
-import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
 
-    Rows = Dataset | IterableDataset  # all on the disk, or read as they are asked for
+    Rows = Dataset | IterableDataset  # all rows on the disk, or rows that are read on demand
 
-WAYS_ON = (
+REMEDIES = (
     "train on the built-in phrasebook (python train.py demo), "
     "or on your own files (--datasource data/train for data/train.en and data/train.it)"
 )
@@ -26,9 +22,10 @@ WAYS_ON = (
 def hub_pairs(
     name: str, lang_src: str, lang_tgt: str, split: str, streaming: bool
 ) -> "tuple[Rows, str]":
-    """Load a hub set, or a folder laid out like one, under either order of the languages.
+    """Return the rows of a hub set, or of a folder laid out like one, and a note on its parts.
 
-    A set without the split that is asked for gives its `train`.
+    A set may name the two languages in either order. If it does not have the requested split, the
+    rows are those of `train`. Raises ValueError or OSError if it cannot be loaded.
     """
     from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
     from datasets.exceptions import DataFilesNotFoundError, DatasetNotFoundError
@@ -36,7 +33,7 @@ def hub_pairs(
 
     offline = not Path(name).is_dir() and not _hub_answers()
     if offline:
-        # Straight to the cache: the library would try again for half a minute.
+        # Use the cache at once: the library would repeat its requests for half a minute.
         constants.HF_HUB_OFFLINE = True
     try:
         wanted = [f"{lang_src}-{lang_tgt}", f"{lang_tgt}-{lang_src}", "default"]
@@ -55,7 +52,7 @@ def hub_pairs(
         rows = load_dataset(name, config, split=split, streaming=streaming)
         return rows, _note(config, split, asked)
     except DatasetNotFoundError as error:
-        # The library keeps the hub's own error to itself.
+        # The library does not attach the hub's error, so only the text tells a gated set.
         if "gated" in str(error).replace(name, ""):
             raise ValueError(
                 f"{name} is a gated set: accept its terms on {constants.ENDPOINT}/datasets/{name}, "
@@ -63,7 +60,7 @@ def hub_pairs(
             ) from None
         raise ValueError(
             f"{name} is neither a file, a folder nor a set on the hub that you may read (for a "
-            f"private one log in by `hf auth login` or HF_TOKEN=...); {WAYS_ON}"
+            f"private one log in by `hf auth login` or HF_TOKEN=...); {REMEDIES}"
         ) from None
     except DataFilesNotFoundError:
         raise ValueError(
@@ -73,7 +70,7 @@ def hub_pairs(
     except ConnectionError:
         raise ValueError(
             f"{name} is not on this disk, nor in the cache of the dataset hub, and the hub cannot "
-            f"be reached; {WAYS_ON}"
+            f"be reached; {REMEDIES}"
         ) from None
     except (ValueError, OSError):
         raise
@@ -81,16 +78,17 @@ def hub_pairs(
         if not (isinstance(error, RuntimeError) and "script" in str(error)):
             raise ValueError(f"{name} cannot be loaded: {last_line(error)}") from None
         raise ValueError(
-            f"{name} needs a loading script, which the datasets library no longer runs; {WAYS_ON}"
+            f"{name} needs a loading script, which the datasets library no longer runs; {REMEDIES}"
         ) from None
 
 
 def _cached_hub_pairs(
     name: str, configs: list[str], split: str, streaming: bool
 ) -> "tuple[Rows, str]":
-    """Load a hub set from the cache, or raise ValueError with the pairs that the cache has of it.
+    """Return the rows of a hub set from the cache, and a note as `hub_pairs` does.
 
-    Raises ConnectionError when it has none.
+    Raises ValueError with the language pairs that the cache has of the set, if there are others,
+    and ConnectionError if there are none.
     """
     from datasets import load_dataset
 
@@ -107,7 +105,7 @@ def _cached_hub_pairs(
         raise ConnectionError
     raise ValueError(
         f"{name} is in the cache of the dataset hub with {', '.join(cached)}, not with "
-        f"{' or '.join(configs)}, and the hub cannot be reached; connect to it once, or {WAYS_ON}"
+        f"{' or '.join(configs)}, and the hub cannot be reached; connect to it once, or {REMEDIES}"
     )
 
 
@@ -128,67 +126,25 @@ def _hub_answers() -> bool:
     from datasets import config
     from huggingface_hub import constants
 
-    # What the libraries make of HF_HUB_OFFLINE and HF_DATASETS_OFFLINE, where 0 and false mean no.
+    # The libraries have read HF_HUB_OFFLINE and HF_DATASETS_OFFLINE, where 0 and false mean no.
     if constants.HF_HUB_OFFLINE or config.HF_HUB_OFFLINE:
         return False
     try:
         urllib.request.urlopen(constants.ENDPOINT, timeout=5)
     except urllib.error.HTTPError:
-        return True  # it answered
+        return True  # an error status is an answer, too
     except OSError:
         return False
     return True
 
 
-@contextmanager
-def checked_cache() -> Iterator[None]:
-    """Say what to do about the cache of the `datasets` library, by ValueError or OSError.
-
-    It may hold a cut file, or be a folder that cannot be written.
-    """
-    from datasets import config
-    from pyarrow import ArrowInvalid
-
-    cache = os.path.expanduser(config.HF_DATASETS_CACHE)
-    if cache.startswith("~"):  # nobody's home: the library makes a folder of this name here
-        raise ValueError(
-            f"the cache of the datasets library, {cache}, is in no home folder that this machine "
-            f"knows (HOME is {os.environ.get('HOME', 'not set')}); HF_HOME=PATH says where to keep "
-            "it"
-        )
-    try:
-        yield
-    except (ArrowInvalid, OSError) as error:
-        if error.args[:1] in ((errno.ENOSPC,), (errno.EFBIG,), (errno.EDQUOT,)) or _is_around(
-            cache, error
-        ):
-            raise OSError(
-                f"the cache of the datasets library, {cache}, cannot be written: "
-                f"{error.strerror}; HF_HOME=PATH keeps it elsewhere"
-            ) from None
-        if not isinstance(error, ArrowInvalid) and (type(error) is not OSError or error.errno):
-            raise  # Arrow's own have no number
-        raise ValueError(
-            f"a file in the cache of the datasets library is damaged ({error}); delete "
-            f"{cache}, and it is made again"
-        ) from None
-
-
-def _is_around(cache: str, error: Exception) -> bool:
-    """Return whether an error is about a file in the cache, or a folder on the way to it."""
-    name = getattr(error, "filename", None)
-    if not name or not isinstance(name, str):
-        return False
-    return all(map(str.__eq__, Path(name).parts, Path(cache).parts))
-
-
 def in_one_line(error: BaseException) -> str:
-    """Return what a library's error says, or the error inside it, without its line ends."""
+    """Return the message of an error, or of the error that caused it, on one line."""
     cause = error.__cause__ or error
     return " ".join(str(cause).split())[:400] or type(cause).__name__
 
 
 def last_line(error: BaseException) -> str:
-    """Return the last line of what a library's error says, or of the error inside it."""
+    """Return the last line of the message of an error, or of the error that caused it."""
     cause = error.__cause__ or error
     return (str(cause).strip() or type(cause).__name__).splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The lines of a text that comes in as bytes: from a file, a pipe or a command line."""
+"""The lines of a file, a pipe or a command line, decoded from bytes."""
 
 import codecs
 import gzip
@@ -10,26 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-# No sentence is longer. A longer text, in characters, is dropped before it can take all memory.
-MAX_CHARS = 20_000
-MAX_BYTES = 4 * MAX_CHARS + 4  # of as many characters in UTF-8, and a little more
-# Of a line that holds a whole row, which may have more fields than its two texts.
-MAX_ROW_BYTES = 2**20
+from corpus.tokenizer import MAX_CHARS
+
+MAX_BYTES = 4 * MAX_CHARS + 4  # more than MAX_CHARS characters have in UTF-8
+MAX_ROW_BYTES = 2**20  # of a line that holds a row, which may have more fields than the two texts
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line to translate, or with its `fault` one that cannot be translated."""
+    """A line to translate. With a `fault` it cannot be translated."""
 
-    text: str  # of a faulty line what can be shown
+    text: str  # of a faulty line, the part that can be shown
     fault: str = ""  # such as "line 3, byte 6: 0xe9 is not UTF-8"
 
 
 def raw_lines(file: BinaryIO, most: int) -> Iterator[tuple[bytes, int | None]]:
-    """Yield lines, cut after `most` bytes, and how many quotation marks (") that took away.
+    """Yield each line, cut after `most` bytes, and how many quotation marks (") the cut removed.
 
-    That number is None for a line that is whole. A line ends at "\\n" alone, which comes with it.
-    A byte order mark at the start goes.
+    That number is None for a line that is not cut. Only "\\n" ends a line, and it stays at its end.
+    A byte order mark at the start of the file is removed.
     """
     is_first = True
     while line := file.readline(most):
@@ -41,22 +40,22 @@ def raw_lines(file: BinaryIO, most: int) -> Iterator[tuple[bytes, int | None]]:
         is_first = False
 
 
-# --- Text that is used as a whole: one bad line is an error ---
+# --- Strict reading: a bad line raises an error ---
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file, also a .gz, without their ends.
+    """Yield the lines of a UTF-8 text file, which may be a .gz, without their ends.
 
-    A line ends at "\\n" alone: other separators occur inside real sentences. A line longer than
-    MAX_CHARS is shortened to a part that is longer than MAX_CHARS, too, so that memory stays
-    bounded. Raises ValueError with file, line and byte.
+    Only "\\n" ends a line: other separators occur inside real sentences. A very long line is cut to
+    bound the memory, but stays longer than MAX_CHARS. Raises ValueError with file, line and byte
+    for text that is not UTF-8, and for a damaged .gz.
     """
     for text, _ in read_long_lines(path, MAX_BYTES):
         yield text
 
 
 def read_long_lines(path: Path, most: int = MAX_ROW_BYTES) -> Iterator[tuple[str, int | None]]:
-    """Yield lines like `read_lines`, cut after `most` bytes, with what `raw_lines` says of them."""
+    """Yield lines like `read_lines`, cut after `most` bytes, each with the count of `raw_lines`."""
     number = 0
     try:
         with _opened(path) as file:
@@ -68,31 +67,32 @@ def read_long_lines(path: Path, most: int = MAX_ROW_BYTES) -> Iterator[tuple[str
         raise ValueError(f"{path}, {_not_utf8(number, error)}") from None
 
 
-# --- Text to translate: one bad line stops no other ---
+# --- Lenient reading: a bad line has a fault, and the other lines are read ---
 
 
 def file_lines(path: Path) -> list[Line]:
-    """Return the lines of a file or pipe, which is read once; a name that ends in .gz is gunzipped.
+    """Return the lines of a file or pipe. A file whose name ends in .gz is decompressed.
 
-    Raises OSError, or ValueError for a damaged .gz.
+    The file is read only once, since a pipe cannot be read again. Raises OSError, or ValueError for
+    a damaged .gz.
     """
     with _opened(path) as file:
         return list(stream_lines(file))
 
 
 def stream_lines(file: BinaryIO) -> Iterator[Line]:
-    """Yield the lines of an open file or pipe as they come; memory stays bounded."""
+    """Yield the lines of an open file or pipe as they arrive, in bounded memory."""
     return _checked((line, quotes is not None) for line, quotes in raw_lines(file, MAX_BYTES))
 
 
 def argument_lines(text: str) -> Iterator[Line]:
-    """Yield the lines of a text from the command line, where odd bytes come as lone surrogates."""
+    """Yield the lines of a command-line argument, where lone surrogates stand for invalid bytes."""
     raw = text.encode("utf-8", "surrogatepass" if sys.platform == "win32" else "surrogateescape")
     return _checked((line, False) for line in raw.split(b"\n"))
 
 
 def _checked(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Line]:
-    """Yield each line of bytes as text, or with what is wrong with it."""
+    """Yield each line as text, with a fault if it is too long or not UTF-8."""
     for number, (line, is_cut) in enumerate(lines, start=1):
         line = line.removesuffix(b"\n")
         text = line.decode("utf-8", "replace")
@@ -119,4 +119,4 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             yield file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file: {error}") from None
+        raise ValueError(f"{path} is not a complete gzip file: {error}") from None

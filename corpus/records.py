@@ -1,4 +1,4 @@
-"""The two texts of a row, whatever kind of file it comes from; and rows of JSON files."""
+"""The two texts of a row, for all kinds of files, and the rows of JSON files."""
 
 import json
 import re
@@ -10,22 +10,23 @@ from pathlib import Path
 
 from corpus.lines import read_long_lines
 
-# Numbers stay as they are written: 1.50 is no 1.5, and 5,000 digits are no error. NaN is no text.
+# Numbers stay as they are written: 1.50 does not become 1.5, and a number may have 5,000 digits.
+# NaN counts as a missing text.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda name: None)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 def pair_of(row: Mapping[str, object], langs: tuple[str, str], place: str = "") -> list[str | None]:
-    """Return the source's and the target's text of a row, None for one that it does not hold.
+    """Return the source text and the target text of a row, None for a missing one.
 
     A text is looked up by its language inside `translation`, then in the column of its language,
-    then in `src_text` or `tgt_text`. Raises ValueError, which begins with `place`, for a
-    `translation` that holds no languages.
+    then in `src_text` or `tgt_text`. Raises ValueError for a `translation` that is not a mapping.
+    The message begins with `place`.
     """
     translation = row.get("translation")
     if not isinstance(translation, (Mapping, type(None))):
         raise ValueError(
-            f"{place}translation must hold a text a language, not {str(translation)[:80]!r}"
+            f"{place}translation must contain one text per language, not {str(translation)[:80]!r}"
         )
     texts = []
     for side, lang in zip(("src_text", "tgt_text"), langs, strict=True):
@@ -35,26 +36,27 @@ def pair_of(row: Mapping[str, object], langs: tuple[str, str], place: str = "") 
 
 
 def _as_text(value: object) -> str | None:
-    if isinstance(value, bool) or value != value:  # a truth value, or the NaN of an empty field
+    if isinstance(value, bool) or value != value:  # NaN stands for an empty field
         return None
     if not isinstance(value, (str, int, float, date, time, Decimal)):
         return None
-    # JSON can hold halves of characters, which no text can.
+    # JSON may contain lone surrogates, which UTF-8 cannot encode.
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_json_lines(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:
-    """Yield the pairs of a file with a JSON object a line, as `src_text` and `tgt_text`.
+    """Yield the pairs of a file with one JSON object per line, as `src_text` and `tgt_text`.
 
-    `version` is there for the library's cache. Raises ValueError with file and line.
+    `version` is not used: it makes the cache of the `datasets` library notice changes.
+    Raises ValueError with file and line.
     """
     yield from _pairs(_objects_of_lines(Path(path)), path, langs)
 
 
 def read_json(path: str, langs: tuple[str, str], version: str) -> Iterator[dict[str, str]]:
-    """Yield like `read_json_lines`, also from an array of objects, or objects of several lines.
+    """Yield like `read_json_lines`, but also accept an array, or objects of several lines.
 
-    Those are in memory as a whole.
+    Such a file is loaded into memory as a whole.
     """
     lines = (line for line, _ in read_long_lines(Path(path)) if line.strip())
     first = next(lines, "").strip()
@@ -84,12 +86,13 @@ def _pairs(
     for lang, seen in zip(langs, found, strict=True):
         if not seen:
             raise ValueError(
-                f"no row of {path} has a {lang}, in translation or beside it; the first is {first}"
+                f"no row of {path} has a text for {lang}, neither in translation nor in a column; "
+                f"the first row is {first}"
             )
 
 
 def _objects_of_lines(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield the JSON value of each line that is not blank, and the line's number."""
+    """Yield the number and the JSON value of each line that is not blank."""
     for number, (line, cut_off) in enumerate(read_long_lines(path), start=1):
         if cut_off is not None:  # cleaning drops and counts texts of that length
             yield number, {"src_text": line, "tgt_text": line}
@@ -102,7 +105,7 @@ def _objects_of_lines(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def _objects_of_text(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield the items of an array, or JSON values one after the other, and their lines."""
+    """Yield the line number and the value of each item of an array, or of consecutive values."""
     text = "\n".join(line for line, _ in read_long_lines(path, sys.maxsize))
     at = _skip_blanks(text, 0)
     is_array = text.startswith("[", at)

@@ -1,4 +1,4 @@
-"""Tables, .csv and .tsv: which columns hold a pair, and rows whose cells stay as written."""
+"""Tables (.csv, .tsv and .txt): which columns hold the pairs, and the rows as text."""
 
 import csv
 import re
@@ -8,26 +8,27 @@ from pathlib import Path
 
 from corpus.lines import MAX_ROW_BYTES, read_long_lines
 
-# The texts of a table whose first row is a pair, by its number of columns: plain pairs, those of
-# manythings.org with a licence, and those of Tatoeba with a number before each text.
+# The columns of the texts in a table without a header, by its number of columns: plain pairs, pairs
+# of manythings.org with a licence, and pairs of Tatoeba with a number before each text.
 _TEXTS_BY_COUNT = {2: (0, 1), 3: (0, 1), 4: (1, 3)}
 _NAMES_OF_SIDES = ({"source", "src", "src_text"}, {"target", "tgt", "trg", "tgt_text"})
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The places of the source's and the target's text in each row of a table."""
+    """The columns of the source text and the target text in a table."""
 
     src: int
     tgt: int
-    has_header: bool  # the first row names the columns, and is no pair
-    guess: str = ""  # in words, what the file leaves open and how it was decided
+    has_header: bool  # the first row names the columns
+    guess: str = ""  # a message on what the file does not say and how it was guessed
 
 
 def read_table(path: str, suffix: str, columns: Columns, version: str) -> Iterator[dict[str, str]]:
     """Yield the pairs of a table, as `src_text` and `tgt_text`.
 
-    `version` is there for the library's cache. Raises ValueError with file and line.
+    `version` is not used: it makes the cache of the `datasets` library notice changes.
+    Raises ValueError with file and line.
     """
     rows = _read_rows(Path(path), suffix)
     if columns.has_header:
@@ -37,10 +38,10 @@ def read_table(path: str, suffix: str, columns: Columns, version: str) -> Iterat
 
 
 def find_columns(path: Path, suffix: str, langs: tuple[str, str]) -> Columns:
-    """Return which columns hold a pair: by the first row, if it names them, else by their number.
+    """Return which columns hold the pairs: by their names in the first row, or by their number.
 
-    The first row of a .csv names them; a table with TABs may begin with a pair. Raises ValueError
-    with file and line.
+    The first row of a .csv must name the columns. A table with TABs may begin with a pair. Raises
+    ValueError with file and line.
     """
     rows = _read_rows(path, suffix)
     number, cells = next(rows, (0, []))
@@ -66,7 +67,7 @@ def find_columns(path: Path, suffix: str, langs: tuple[str, str]) -> Columns:
 
 
 def _named_columns(cells: list[str], langs: tuple[str, str], place: str) -> Columns | None:
-    """Return the columns that a first row names, or None when it is no header."""
+    """Return the columns that the first row names, or None if it is not a header."""
     names = [cell.strip().casefold() for cell in cells]
     counts = [names.count(lang.casefold()) for lang in langs]
     if counts == [1, 1]:
@@ -75,12 +76,12 @@ def _named_columns(cells: list[str], langs: tuple[str, str], place: str) -> Colu
         lang, count = next(pair for pair in zip(langs, counts, strict=True) if pair[1] != 1)
         raise ValueError(
             f"{place}, must name {langs[0]} and {langs[1]} once each, and names {lang} {count} "
-            f"times: {_listed(cells)}; where it is a pair and no header, put one above it"
+            f"times: {_listed(cells)}; if this row is a pair, add a header above it"
         )
     if "translation" in names and set(names) <= {"id", "translation"}:
         raise ValueError(
-            f"{place}: translation must hold a text a language, which no cell can; name one column "
-            f"{langs[0]} and one {langs[1]}"
+            f"{place}: translation must contain one text per language, which a cell cannot; "
+            f"name one column {langs[0]} and one {langs[1]}"
         )
     sides = [[i for i, name in enumerate(names) if name in words] for words in _NAMES_OF_SIDES]
     if [len(places) for places in sides] != [1, 1]:
@@ -91,13 +92,13 @@ def _named_columns(cells: list[str], langs: tuple[str, str], place: str) -> Colu
 
 
 def _columns_of_pairs(cells: list[str], langs: tuple[str, str], place: str) -> Columns:
-    """Return the columns of a table whose first row is a pair, by their number."""
+    """Return the columns of a table without a header, by the number of columns."""
     kinds = ["n" if re.fullmatch(r"\d+", cell.strip(), re.ASCII) else "t" for cell in cells]
-    if not re.fullmatch("..|t..|n.n.", "".join(kinds)):  # n: a number alone, t: another text
+    if not re.fullmatch("..|t..|n.n.", "".join(kinds)):  # n: only a number, t: any other text
         raise ValueError(
             f"{place}, names no columns, and is not two texts, two texts and a licence, or twice a "
-            f"number and a text, with TABs between; name the columns in a first line, {langs[0]} "
-            f"and {langs[1]} among them; it holds {_listed(cells)}"
+            f"number and a text, separated by TABs; name the columns in a first line, {langs[0]} "
+            f"and {langs[1]} among them; the line has {_listed(cells)}"
         )
     src, tgt = _TEXTS_BY_COUNT[len(cells)]
     guess = (
@@ -112,9 +113,10 @@ def _listed(cells: list[str]) -> str:
 
 
 def _read_rows(path: Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the first line of each row, and its cells, as many as the first row has.
+    """Yield the number of the first line of each row, and the cells of the row.
 
-    A blank line is no row. Raises ValueError with file and line for another number of cells.
+    Blank lines are skipped. Raises ValueError with file and line if a row does not have as many
+    cells as the first one.
     """
     first, count = 0, 0
     for number, cells in (_split_csv if suffix == ".csv" else _split_tsv)(path):
@@ -134,7 +136,10 @@ def _read_rows(path: Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _split_tsv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield number and cells of each line that is not blank, or the beginning of one too long."""
+    """Yield the number and the cells of each line that is not blank.
+
+    For a line that is too long, yield its beginning as one text instead of the cells.
+    """
     for number, (line, quotes_cut_off) in enumerate(read_long_lines(path), start=1):
         if quotes_cut_off is not None:
             yield number, line
@@ -143,9 +148,9 @@ def _split_tsv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _split_csv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield like `_split_tsv`, by the rules of Python's csv module.
+    """Yield like `_split_tsv`, but by the rules of Python's csv module.
 
-    Raises ValueError for a quotation that does not end, or is too long.
+    Raises ValueError for a quotation that does not end or is too long.
     """
     too_long: list[str] = []
 
@@ -163,7 +168,7 @@ def _split_csv(path: Path) -> Iterator[tuple[int, list[str] | str]]:
     rows, first = csv.reader(lines(), strict=True), 1
     try:
         for cells in rows:
-            if too_long and cells:  # a quotation goes on over that line
+            if too_long and cells:  # that line is inside a quotation
                 raise csv.Error("a quotation is too long")
             is_blank = len(cells) < 2 and not "".join(cells).strip(" ")
             if too_long or not is_blank:

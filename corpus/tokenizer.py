@@ -1,23 +1,23 @@
-"""Building, checking and storing tokenizers; text to ids and back."""
+"""Tokenizers: text to ids and back, loading them and checking them. Text cleaning."""
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
-from tqdm import tqdm
+from tokenizers import models
 
-JOINER = "￭"  # on the side of a punctuation mark where the text has no blank
+JOINER = "￭"  # marks a side of a punctuation mark that has no blank in the text
 SPECIAL_TOKENS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
+# The longest text, in characters. Longer ones are dropped before they can use all memory.
+MAX_CHARS = 20_000
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # line breaks and tabs among them
-# Characters without a shape of their own: what Unicode calls default ignorable, marks of
-# interlinear text, and braille without a dot.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # including line breaks and tabs
+# Characters that show nothing: those that Unicode calls default ignorable, marks of interlinear
+# text, and the blank braille pattern.
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -27,11 +27,11 @@ _VISIBLE = re.compile(rf"[^\s{_INVISIBLE}]")
 
 
 def clean_text(text: str) -> str:
-    """Return text as every room sees it: composed (NFC), on one line, trimmed.
+    """Return a text in the Unicode form NFC, on one line, without blanks at its ends.
 
-    Control characters are blanks: a model that learned to write line breaks would not give one
-    line for one. A text of invisible characters alone is empty; within words they matter, as
-    joiners do in Persian, Hindi and emoji, and stay.
+    Control characters become blanks: a model that learns line breaks would translate one line into
+    several. A text of only invisible characters becomes empty. Inside other texts they stay, since
+    they belong to the spelling of Persian, Hindi and emoji.
     """
     if not _VISIBLE.search(text):
         return ""
@@ -39,16 +39,16 @@ def clean_text(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return clean text for output, where U+2028 and U+2029 would end a line for some readers.
+    """Return a clean text for output, without U+2028 and U+2029.
 
-    Inside real sentences of a corpus they are kept.
+    Some programs end a line there. A corpus keeps them, because real sentences contain them.
     """
     return clean_text(re.sub("[\u2028\u2029]+", " ", text))
 
 
 @dataclass(frozen=True)
 class Part:
-    """What an id covers of a text."""
+    """The part of a text that an id covers."""
 
     text: str  # with the blank before it, if the id covers that
     word: str
@@ -58,10 +58,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Turns text into ids and back; control tokens typed in a text are ordinary text.
+    """Converts text to ids and back. A control token in a text is ordinary text.
 
-    Made by `build_tokenizer` or `tokenizer_from_json`. Ids never include [SOS], [EOS] or [PAD]:
-    who needs them adds `sos_id`, `eos_id` and `pad_id`.
+    `build_tokenizer` and `tokenizer_from_json` return one. Encoded texts never include [SOS], [EOS]
+    or [PAD]: callers add `sos_id`, `eos_id` and `pad_id`.
     """
 
     backend: tokenizers.Tokenizer
@@ -81,21 +81,23 @@ class Tokenizer:
         return sorted(ids, key=ids.get)
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text, without control tokens."""
         encodings = self.backend.encode_batch_fast(texts, add_special_tokens=False)
         control = {self.pad_id, self.sos_id, self.eos_id}
         return [
-            # Only a tokenizer from elsewhere can map a text to a control token.
+            # Only a tokenizer from elsewhere can encode a text as a control token.
             e.ids if control.isdisjoint(e.ids) else self._without_control(e.ids)
             for e in encodings
         ]
 
     def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without control tokens."""
         return self.encode_batch([text])[0]
 
     def decode(self, ids: list[int]) -> str:
-        """Return the text of ids up to the first [EOS]; unknown words show as [UNK].
+        """Return the text of ids up to the first [EOS], with [UNK] for unknown words.
 
-        The text is clean and one line (`one_line`), whatever bytes the ids spell.
+        The text is clean and on one line (see `one_line`), even if the ids spell other bytes.
         """
         if self.eos_id in ids:
             ids = ids[: ids.index(self.eos_id)]
@@ -103,7 +105,7 @@ class Tokenizer:
         return one_line(self.backend.decode(ids, skip_special_tokens=False))
 
     def decode_with(self, ids: list[int], parts: list[Part]) -> str:
-        """Return the clean text of ids without control tokens, with a part for each [UNK]."""
+        """Return the clean text of ids without control tokens, with one part for each [UNK]."""
         remaining = iter(parts)
         tokens = [""]
         for i in ids:
@@ -116,16 +118,16 @@ class Tokenizer:
         return one_line(decoder.decode(tokens) if decoder else " ".join(tokens))
 
     def copy_of(self, part: Part) -> str:
-        """Return what stands for an [UNK] of this tokenizer: the word where [UNK] is a word.
+        """Return the text that replaces an [UNK]: the whole word if [UNK] stands for a word.
 
-        Models of sub-words such as BPE and Unigram have an [UNK] for a part of a word. The
-        tokens beside it spell the rest.
+        In sub-word models such as BPE and Unigram, [UNK] stands for a part of a word. The tokens
+        beside it spell the rest.
         """
         is_word = isinstance(self.backend.model, (models.WordLevel, models.WordPiece))
         return one_line(part.word if is_word else part.text)
 
     def _token_of(self, part: Part, before: str) -> str:
-        """Return the copy of a part as the decoder expects it after the token `before`."""
+        """Return the copy of a part, with the marks that the decoder expects after a token."""
         copy = self.copy_of(part)
         suffix = getattr(self.backend.model, "end_of_word_suffix", None)
         prefix = getattr(self.backend.model, "continuing_subword_prefix", None)
@@ -134,11 +136,11 @@ class Tokenizer:
             sign = "" if is_word or part.begins_word else prefix or ""
             copy = sign + copy + (suffix if suffix and (is_word or part.ends_word) else "")
         elif part.text.startswith(" ") and not before.endswith("▁"):
-            copy = f" {copy}"  # the id covers the blank, too
+            copy = f" {copy}"  # the id also covers the blank
         return copy.replace(JOINER, "■")
 
     def parts_of(self, text: str) -> list[Part]:
-        """Return for each id of a clean text what it covers of the text, and of which word."""
+        """Return the part of a clean text that each of its ids covers."""
         encoding = self.backend.encode(text, add_special_tokens=False)
         normalizer, splitter = self.backend.normalizer, self.backend.pre_tokenizer
         normalized = normalizer.normalize_str(text) if normalizer else text
@@ -149,13 +151,13 @@ class Tokenizer:
             spans[owner] = min(first, start), max(last, end)
         parts = []
         for owner, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            if JOINER in words[owner]:  # inserted by us: offsets reach into the word beside it
+            if JOINER in words[owner]:  # inserted by us: offsets include the word beside it
                 mark = words[owner].strip(JOINER)
                 parts.append(Part(mark, mark, True, True))
                 continue
             covered = text[start:end]
             at = end - len(covered.lstrip())
-            # Some tokenizers take the whole text for one word.
+            # For some tokenizers the whole text is one word.
             first = max(spans[owner][0], text.rfind(" ", 0, at) + 1)
             last = min([spans[owner][1], *([text.find(" ", at)] if " " in text[at:] else [])])
             word = text[first:last].strip()
@@ -164,7 +166,7 @@ class Tokenizer:
         return parts
 
     def unknown_words(self, text: str) -> list[str]:
-        """Return the words of a text of which a part has no id, in order."""
+        """Return the words of a text that have a part without an id, in order."""
         ids = self.encode(text)
         if self.unk_id not in ids:
             return []
@@ -177,6 +179,7 @@ class Tokenizer:
         return words
 
     def to_json(self) -> str:
+        """Return the text of a tokenizer file, for `tokenizer_from_json`."""
         return self.backend.to_str()
 
     def _without_control(self, ids: list[int]) -> list[int]:
@@ -184,77 +187,40 @@ class Tokenizer:
         return [self.unk_id if i in control else i for i in ids]
 
 
+class TokenizerPair(NamedTuple):
+    """The tokenizers of one run; with a shared vocabulary both are the same."""
+
+    src: Tokenizer
+    tgt: Tokenizer
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of entries, special tokens included: (source, target)."""
+        return self.src.size, self.tgt.size
+
+
 def tokenizer_from_json(text: str, name: str) -> Tokenizer:
-    """Return the tokenizer that `to_json` wrote; ValueError says what is wrong with `name`."""
+    """Return the tokenizer in the text of a tokenizer file.
+
+    Raises ValueError for an invalid one. The message names it `name`.
+    """
     try:
         backend = tokenizers.Tokenizer.from_str(text)
     except BaseException as error:
         _refuse(error, f"{name} is not a tokenizer file: {error}")
-    return _checked(backend, name)
+    return check_tokenizer(backend, name)
 
 
-def get_saved_tokenizers(state: dict) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer inside a checkpoint."""
-    return (
+def get_saved_tokenizers(state: dict) -> TokenizerPair:
+    """Return the tokenizers in the state of a checkpoint. Raises like `tokenizer_from_json`."""
+    return TokenizerPair(
         tokenizer_from_json(state["tokenizer_src"], "the checkpoint's source tokenizer"),
         tokenizer_from_json(state["tokenizer_tgt"], "the checkpoint's target tokenizer"),
     )
 
 
-def build_tokenizer(
-    texts: Iterable[str], kind: str, vocab_size: int, min_frequency: int
-) -> Tokenizer:
-    """Train a tokenizer of whole words ("word") or byte-level sub-words ("bpe") on texts.
-
-    Both bring back the blanks of the text. `word` knows the words and punctuation marks seen at
-    least min_frequency times, a word being the same with a blank or an apostrophe before it; `bpe`
-    writes any text at all.
-    """
-    special = {"special_tokens": list(SPECIAL_TOKENS), "show_progress": False}
-    if kind == "word":
-        backend = tokenizers.Tokenizer(models.WordLevel(unk_token="[UNK]"))
-        backend.normalizer = normalizers.Sequence(
-            [
-                normalizers.NFC(),
-                normalizers.Replace(JOINER, "■"),
-                # Punctuation stands alone, with a joiner on each side that had no blank.
-                normalizers.Replace(tokenizers.Regex(r"(?<=\S)(?=[^\w\s])"), f" {JOINER}"),
-                normalizers.Replace(tokenizers.Regex(rf"(?<=[^\w\s{JOINER}])(?=\w)"), f"{JOINER} "),
-            ]
-        )
-        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        backend.decoder = decoders.Sequence(
-            [
-                decoders.WordPiece(JOINER, cleanup=False),  # joins to the left
-                decoders.Fuse(),
-                decoders.Replace(f"{JOINER} ", ""),  # joins to the right
-                decoders.Replace(JOINER, ""),
-            ]
-        )
-        trainer = trainers.WordLevelTrainer(
-            vocab_size=vocab_size, min_frequency=min_frequency, **special
-        )
-    elif kind == "bpe":
-        backend = tokenizers.Tokenizer(models.BPE())
-        backend.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-        backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            min_frequency=min_frequency,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            **special,
-        )
-    else:
-        raise ValueError(f"tokenizer ({kind!r}) must be word or bpe")
-    backend.train_from_iterator(
-        tqdm(texts, desc="training tokenizer", delay=2, disable=None), trainer
-    )
-    return _checked(backend, "the new tokenizer")
-
-
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer stored at path; FileNotFoundError or ValueError when it cannot be."""
+    """Return the tokenizer of a file. Raises FileNotFoundError or, if it is invalid, ValueError."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no tokenizer {path}")
     try:
@@ -265,13 +231,18 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _refuse(error: BaseException, message: str) -> NoReturn:
-    # The library raises plain Exception, and where it panics something that is not even that.
+    # The library raises plain Exception. Where it panics, the error is only a BaseException.
     if isinstance(error, Exception) or type(error).__name__ == "PanicException":
         raise ValueError(message) from None
     raise error
 
 
-def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
+def check_tokenizer(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
+    """Return a `Tokenizer` around a tokenizer of the library, which is set up for this project.
+
+    Raises ValueError with `name` if a special token is missing, if the ids are not 0 to size - 1,
+    each once, or if a text with unknown words cannot be encoded.
+    """
     ids = {}
     for token in SPECIAL_TOKENS:
         ids[token] = backend.token_to_id(token)
@@ -289,16 +260,16 @@ def _checked(backend: tokenizers.Tokenizer, name: str) -> Tokenizer:
             f"0 to {len(vocabulary) - 1}, each once"
         )
     try:
-        backend.encode("\U0010fffd")  # which no text has
+        backend.encode("\U0010fffd")  # a character that no text has
     except BaseException as error:
         _refuse(error, f"{name} cannot encode a text with unknown words: {error}")
-    # A file from elsewhere may ask for them: sentences would be cut and padded behind our back.
+    # A file from elsewhere may enable both. Sentences would be cut and padded without a message.
     backend.no_truncation()
     backend.no_padding()
-    if getattr(backend.model, "dropout", None):  # it would never encode a text twice the same
+    if getattr(backend.model, "dropout", None):  # with it, a text has other ids each time
         backend.model.dropout = None
-    # Not part of the stored file, so set on every path into the project: without it a text that
-    # holds "[EOS]" would be cut there.
+    # Not stored in a file, so set for each tokenizer. Without it, "[EOS]" in a text would become
+    # the control token, and the text would end there.
     backend.encode_special_tokens = True
     return Tokenizer(
         backend,

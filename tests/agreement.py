@@ -21,7 +21,7 @@ from corpus.tokenizer import clean_text
 from export import Options as ExportOptions
 from export import export
 from translate import load_translator
-from translation.translator import Options
+from translation.options import Options
 
 SEARCHES = [(1, 0.0), *((beam, alpha) for beam in (4, 5) for alpha in (0.0, 0.6, 1.0))]
 TIE = 1e-4

@@ -29,17 +29,16 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import checkpoint  # noqa: E402
 import dataset  # noqa: E402
 import train  # noqa: E402
-from corpus import pairs as corpus  # noqa: E402
-from corpus import sources  # noqa: E402
-from phrasebook import sentences as phrasebook  # noqa: E402
+from corpus import cleaning, sources  # noqa: E402
+from phrasebook import sentences  # noqa: E402
 from training import data as run_data  # noqa: E402
 
 PAIRS = 1500
 PIPE = 100  # the same in each start, as the dataset library hashes what a function holds
 # What is entered when each phase begins: (module, name of its function).
 PHASES = {
-    "building the cache": (sources, "_yield_phrasebook"),
-    "cleaning": (corpus, "_clean"),
+    "building the cache": (sources, "phrasebook_rows"),
+    "cleaning": (cleaning, "_clean"),
     "training the tokenizer": (run_data, "build_tokenizer"),
     "tokenising": (dataset, "_encode"),
     "training": (train, "train_update"),
@@ -211,8 +210,8 @@ def equal(a, b):
 
 def stop_and_compare(kind, kills, seed, minutes):
     """Do it all in the current folder; returns how many instants were hit, and what differs."""
-    pairs = phrasebook.write_pairs
-    sources.phrasebook.write_pairs = lambda split: itertools.islice(pairs(split), PAIRS)
+    pairs = sentences.write_pairs
+    sentences.write_pairs = lambda split: itertools.islice(pairs(split), PAIRS)
     deadline = time.monotonic() + 60 * minutes
     started = time.monotonic()
     code = Started(kind, "never", "never.log").wait(deadline)

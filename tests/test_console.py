@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT, SMALL, flags, run_script, write_number_pairs
 
 import checkpoint
-from training import progress
+from training import pace as pace_room
 
 SCRIPTS = ["train.py", "translate.py", "export.py", "curves.py", "benchmark.py"]
 LOG_LINE = re.compile(
@@ -62,7 +62,7 @@ def closed_pipe():
 # --- Readers that go away ---
 
 
-def test_ctrl_c_that_kills_tee_first_saves_and_exits_with_130(tmp_path):
+def test_ctrl_c_that_also_ends_tee_saves_and_exits_with_130(tmp_path):
     words = " ".join(f"'{word}'" for word in training(tmp_path, num_epochs=10_000, log_every=1))
     # A terminal sends Ctrl-C to the whole process group. The shell here waits to write the code.
     line = f"trap : INT; {words} 2>&1 | tee log; echo ${{PIPESTATUS[0]}} > code"
@@ -75,22 +75,22 @@ def test_ctrl_c_that_kills_tee_first_saves_and_exits_with_130(tmp_path):
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr", "both"])
-def test_a_training_outlives_its_readers(tmp_path, closed_pipe, stream):
+def test_training_continues_without_readers_of_its_output(tmp_path, closed_pipe, stream):
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     streams |= {name: closed_pipe for name in streams if stream in (name, "both")}
     process = subprocess.Popen(training(tmp_path, num_epochs=2), **streams)
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert Path("train_weights/tmodel_01.pt").exists()
-    assert stream != "stderr" or b"done: the best is" in out
+    assert stream != "stderr" or b"done: the best checkpoint is" in out
 
 
-def test_a_log_on_a_full_disk_does_not_end_a_training(tmp_path):
+def test_log_on_a_full_disk_does_not_end_a_training(tmp_path):
     with open("/dev/full", "w") as full:
         process = subprocess.run(
             training(tmp_path, num_epochs=1), stdout=full, stderr=subprocess.PIPE
         )
-    assert process.returncode == 0 and b"standard output is lost" in process.stderr
+    assert process.returncode == 0 and b"standard output failed" in process.stderr
     assert Path("train_weights/tmodel_00.pt").exists()
 
 
@@ -101,12 +101,12 @@ def test_closed_streams_do_not_end_a_training(tmp_path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_that_nobody_reads_ends_quietly_as_a_pipe_does(closed_pipe, script):
+def test_help_without_a_reader_exits_with_141(closed_pipe, script):
     process = subprocess.run(command(script, "--help"), stdout=closed_pipe, stderr=subprocess.PIPE)
     assert process.returncode == 141 and process.stderr == b""
 
 
-def test_output_that_finds_the_disk_full_is_an_error():
+def test_output_to_a_full_disk_is_an_error():
     with open("/dev/full", "w") as full:
         process = subprocess.run(
             command("export.py", "--help"), stdout=full, stderr=subprocess.PIPE, text=True
@@ -116,7 +116,7 @@ def test_output_that_finds_the_disk_full_is_an_error():
     assert process.stderr.count("\n") == 1
 
 
-def test_translations_that_nobody_reads_end_quietly(trained, closed_pipe):
+def test_translating_without_a_reader_exits_with_141(trained, closed_pipe):
     Path("lines").write_text("one two\n" * 5, "utf-8")
     weights = ["--weights", trained / "train_weights"]
     for arguments, given in ((["--input", "lines"], None), ([], b"one\ntwo\n")):
@@ -132,7 +132,7 @@ def test_translations_that_nobody_reads_end_quietly(trained, closed_pipe):
 # --- A closed terminal ---
 
 
-def test_a_closed_terminal_saves_and_exits_with_129(tmp_path):
+def test_closed_terminal_saves_and_exits_with_129(tmp_path):
     words = training(tmp_path, num_epochs=10_000, log_every=1)
     with open("log", "wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
@@ -144,7 +144,7 @@ def test_a_closed_terminal_saves_and_exits_with_129(tmp_path):
     assert_saved_at_the_end(log)
 
 
-def test_nohup_keeps_a_training_from_the_end_of_its_terminal(tmp_path):
+def test_nohup_keeps_a_training_alive_after_its_terminal_closes(tmp_path):
     process = subprocess.Popen(["nohup", *training(tmp_path, num_epochs=6)])
     wait_until(Path("train_weights/tmodel_01.pt").exists)
     process.send_signal(signal.SIGHUP)
@@ -193,7 +193,7 @@ def test_messages_of_all_scripts_are_utf_8_whatever_the_locale(script, arguments
     assert "żółw" in process.stderr
 
 
-def test_half_a_character_is_written_as_a_question_mark():
+def test_lone_surrogate_is_written_as_a_question_mark():
     code = "import sys, console; console.set_up_streams(); print('a\\ud800b')"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT)
     assert process.stdout == b"a?b\n"
@@ -202,7 +202,7 @@ def test_half_a_character_is_written_as_a_question_mark():
 # --- Terminals and logs ---
 
 
-def test_a_log_has_plain_lines_with_the_time_left_and_no_bars(tmp_path):
+def test_log_has_lines_with_the_time_left_and_no_bars(tmp_path):
     process = subprocess.run(
         training(tmp_path, num_epochs=2, log_every=4), capture_output=True, encoding="utf-8"
     )
@@ -226,7 +226,7 @@ def test_a_log_can_be_read_while_it_is_written(tmp_path):
     process.communicate(timeout=120)
 
 
-def test_a_terminal_has_bars_and_no_lines_of_a_log(tmp_path):
+def test_terminal_has_bars_and_no_log_lines(tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     process = subprocess.Popen(
@@ -248,24 +248,24 @@ def test_a_terminal_has_bars_and_no_lines_of_a_log(tmp_path):
     assert b" left, " not in shown + out
 
 
-def test_the_time_left_follows_the_pace_of_this_process(monkeypatch):
+def test_time_left_follows_the_speed_of_this_process(monkeypatch):
     now = 100.0
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: now)
-    pace = progress.Pace(first_step=1000)
+    monkeypatch.setattr(pace_room.time, "perf_counter", lambda: now)
+    pace = pace_room.Pace(first_step=1000)
     now = 160.0
     assert pace.where(1020, 1100) == "update 1,020 of 1,100, 04:00 left"
     assert pace.where(1100, 1100) == "update 1,100 of 1,100, 00:00 left"
     assert pace.where(1020, float("inf")) == "update 1,020"
 
 
-def test_a_name_that_the_locale_cannot_read_is_refused_before_anything_is_made(tmp_path):
+def test_name_that_the_locale_cannot_decode_is_refused_before_files_are_written(tmp_path):
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     process = run_script("train.py", "--datasource", "żółw", env=environment, check=False)
     assert process.returncode != 0 and "PYTHONUTF8=1" in process.stdout + process.stderr
     assert "Traceback" not in process.stderr and not list(Path().iterdir())
 
 
-def test_no_file_takes_the_descriptor_of_a_closed_stream(tmp_path):
+def test_opened_file_does_not_get_the_descriptor_of_a_closed_stream(tmp_path):
     code = "import sys, console; console.set_up_streams(); sys.exit(open('x', 'w').fileno())"
     line = f"PYTHONPATH={ROOT} exec '{sys.executable}' -c \"{code}\""
     for closed in (">&-", "2>&-", "<&- >&- 2>&-"):
@@ -273,7 +273,7 @@ def test_no_file_takes_the_descriptor_of_a_closed_stream(tmp_path):
 
 
 @pytest.mark.parametrize("dead", ["stdout", "stderr", "both"])
-def test_ctrl_c_has_its_exit_code_whoever_reads_no_more(trained, closed_pipe, dead):
+def test_ctrl_c_exits_with_130_without_readers(trained, closed_pipe, dead):
     code = (
         f"import os, signal, sys; sys.path.insert(0, {str(ROOT)!r}); import translate\n"
         "def interrupted(*_): print('a line'); os.kill(os.getpid(), signal.SIGINT)\n"

@@ -6,16 +6,17 @@ import pytest
 from conftest import run_script, small_config, write_number_pairs
 
 import checkpoint
-from config import get_weights_file_path
-from curves import draw_curves, read_curves
+from checkpoint import WeightsFolder
+from curves import draw_curves
 from train import train_model
+from training.tensorboard import read_curves
 
 
 def test_the_curves_of_a_resumed_run_are_drawn_whole(tmp_path):
     config = small_config(write_number_pairs(tmp_path, count=100), num_epochs=1)
     train_model(config)
     train_model(replace(config, num_epochs=3))
-    history = checkpoint.load(get_weights_file_path(config, 2))["history"]
+    history = checkpoint.load(WeightsFolder.of(config).end_of(2))["history"]
     curves = read_curves(tmp_path / "runs" / "tmodel")
     for tag in ("val/loss", "val/bleu"):
         steps, values = curves[tag]

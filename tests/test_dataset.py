@@ -7,7 +7,8 @@ import pytest
 import torch
 from datasets import Dataset
 
-from corpus.tokenizer import build_tokenizer, tokenizer_from_json
+from corpus.tokenizer import TokenizerPair, tokenizer_from_json
+from corpus.vocabulary import build_tokenizer
 from dataset import BilingualDataset, causal_mask, form_batches, padding_mask, source_batches
 
 PAIRS = [("one two", "uno due tre"), ("one", "uno"), ("two one two one", "due"), ("two", "due tre")]
@@ -18,7 +19,7 @@ def make_dataset(pairs=PAIRS, seq_len=20, tokenizers=None):
     if tokenizers is None:
         tokenizers = [build_tokenizer(list(texts), "word", 100, 1) for texts in sides]
     rows = Dataset.from_dict({"src_text": sides[0], "tgt_text": sides[1]})
-    return BilingualDataset(rows, *tokenizers, seq_len)
+    return BilingualDataset(rows, TokenizerPair(*tokenizers), seq_len)
 
 
 def random_lens(n=5000, seed=0):
@@ -27,13 +28,13 @@ def random_lens(n=5000, seed=0):
     return src, np.clip(src + rng.integers(-5, 6, n), 2, None)
 
 
-def test_a_causal_mask_shows_each_position_itself_and_the_past():
+def test_causal_mask_allows_a_position_and_those_before():
     mask = causal_mask(3)
     assert mask.dtype == torch.bool and mask.shape == (1, 1, 3, 3)
     assert mask[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, True]]
 
 
-def test_a_padding_mask_shows_all_but_the_padding():
+def test_padding_mask_hides_only_padding():
     mask = padding_mask(torch.tensor([[5, 6, 1], [5, 1, 1]]), pad_id=1)
     assert mask.dtype == torch.bool and mask.shape == (2, 1, 1, 3)
     assert mask[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
@@ -41,7 +42,7 @@ def test_a_padding_mask_shows_all_but_the_padding():
 
 def test_an_item_is_shifted_by_one_between_input_and_output():
     dataset = make_dataset()
-    src, tgt = dataset.tokenizer_src, dataset.tokenizer_tgt
+    src, tgt = dataset.tokenizers.src, dataset.tokenizers.tgt
     item = dataset[0]
     assert item["src"] == [src.sos_id, *src.encode("one two"), src.eos_id]
     assert item["tgt_in"] == [tgt.sos_id, *tgt.encode("uno due tre")]
@@ -49,7 +50,7 @@ def test_an_item_is_shifted_by_one_between_input_and_output():
     assert (dataset.src_lens[0], dataset.tgt_lens[0]) == (4, 4)
 
 
-def test_a_batch_is_padded_to_its_own_longest_and_counts_real_tokens():
+def test_batch_is_padded_to_its_longest_and_counts_target_tokens():
     dataset = make_dataset()
     batch = dataset.collate(dataset.__getitems__([0, 1]))
     assert batch.src.shape == (2, 4) and batch.tgt_in.shape == batch.tgt_out.shape == (2, 4)
@@ -79,7 +80,7 @@ def swap_ids(tokenizer, one, other):
     return tokenizer_from_json(json.dumps(state), "swapped")
 
 
-def test_a_pair_just_fits_or_is_dropped_aloud(capsys):
+def test_pair_that_just_fits_is_kept_and_a_longer_one_is_reported(capsys):
     # Two tokens around the source, one before the target.
     words = [" ".join(["one"] * n) for n in (13, 14, 15, 16)]
     dataset = make_dataset([(text, "uno") for text in words], seq_len=16)
@@ -90,14 +91,14 @@ def test_a_pair_just_fits_or_is_dropped_aloud(capsys):
     assert "--seq_len 17 keeps them all" in capsys.readouterr().out
 
 
-def test_items_after_a_dropped_pair_are_still_their_own():
+def test_items_after_a_dropped_pair_keep_their_texts():
     dataset = make_dataset([("one " * 30, "uno"), ("two", "due")], seq_len=10)
     assert len(dataset) == 1
     assert dataset.texts("src_text") == ["two"]
-    assert dataset[0]["src"][1:-1] == dataset.tokenizer_src.encode("two")
+    assert dataset[0]["src"][1:-1] == dataset.tokenizers.src.encode("two")
 
 
-def test_every_pair_too_long_names_the_length_that_keeps_them():
+def test_error_for_only_long_pairs_names_the_length_that_keeps_them():
     with pytest.raises(ValueError, match=r"seq_len \(4\).*--seq_len 12"):
         make_dataset([("one " * 10, "uno")], seq_len=4)
 
@@ -105,7 +106,7 @@ def test_every_pair_too_long_names_the_length_that_keeps_them():
 def test_control_tokens_in_the_corpus_do_not_become_ids():
     dataset = make_dataset([("one [PAD] two [EOS]", "uno [SOS]")])
     item = dataset[0]
-    src = dataset.tokenizer_src
+    src = dataset.tokenizers.src
     assert [item["src"].count(i) for i in (src.sos_id, src.eos_id, src.pad_id)] == [1, 1, 0]
 
 
@@ -121,7 +122,7 @@ def test_every_pair_is_in_one_batch_within_the_budget(seed, batch_size):
         assert batch_size is None or len(batch) <= batch_size
 
 
-def test_a_pair_over_the_budget_has_a_batch_of_its_own():
+def test_pair_over_the_budget_has_its_own_batch():
     batches = form_batches(np.array([5, 50, 5]), np.array([5, 5, 5]), 20)
     assert [batch.tolist() for batch in batches] == [[0, 2], [1]]
 
@@ -155,7 +156,7 @@ def test_less_than_5_percent_of_real_batches_is_padding(shared_data):
 
 
 def test_sources_to_translate_come_with_their_places_and_masks():
-    tokenizer = make_dataset().tokenizer_src
+    tokenizer = make_dataset().tokenizers.src
     sources = [tokenizer.encode(text) for text in ("two one two", "one", "", "two two")]
     seen = []
     for indices, src, src_mask in source_batches(sources, tokenizer, batch_tokens=8):
@@ -179,7 +180,7 @@ def test_a_batch_fills_its_budget_to_the_last_token():
     assert [batch.tolist() for batch in form_batches(lens, lens, 10)] == [[0, 1], [2, 3]]
 
 
-def test_with_a_seed_the_batches_do_not_come_by_length():
+def test_batches_with_a_seed_are_not_sorted_by_length():
     src, tgt = random_lens()
     for seed, by_length in ((None, True), ((0, 0), False)):
         longest = [max(src[b].max(), tgt[b].max()) for b in form_batches(src, tgt, 256, seed=seed)]
@@ -191,7 +192,7 @@ def test_with_a_seed_the_batches_do_not_come_by_length():
     [("cuda", True, True), ("cuda", False, False), ("mps", False, False), ("mps", True, False),
      ("cpu", False, False)],
 )  # fmt: skip
-def test_only_a_copy_from_pinned_memory_to_cuda_goes_on_in_the_background(
+def test_only_a_copy_from_pinned_memory_to_cuda_is_asynchronous(
     monkeypatch, device, is_pinned, in_background
 ):
     # No such device is needed: what counts is how the copy is asked for.

@@ -176,7 +176,9 @@ def imported(source):
 
 def test_each_library_that_the_code_imports_is_required():
     files = code_files()
-    ours = {path.stem for path in files} | {path.parent.name for path in files}
+    ours = {path.stem for path in files if path.parent == ROOT} | {
+        path.parent.name for path in files
+    }
     names = {name for path in files for name in imported(path.read_text("utf-8"))}
     known = packages_distributions()
     foreign = names - ours - set(sys.stdlib_module_names)

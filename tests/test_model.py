@@ -5,7 +5,15 @@ import torch
 from torch import nn
 
 from dataset import causal_mask, padding_mask
-from model import MultiHeadAttentionBlock, PositionalEncoding, build_transformer
+from model import (
+    Dropout,
+    MultiHeadAttentionBlock,
+    PositionalEncoding,
+    attention,
+    build_transformer,
+    drop_on_cpu,
+)
+from training.update import seed_update
 
 SRC_VOCAB, TGT_VOCAB, PAD = 23, 29, 0
 
@@ -69,7 +77,7 @@ def copy_to_torch(model, norm):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_it_equals_torch_transformer_with_the_same_weights(norm):
+def test_model_equals_torch_transformer_with_the_same_weights(norm):
     model = make_model(norm=norm)
     src, src_mask, tgt = make_batch()
     encoder, decoder = copy_to_torch(model, norm)
@@ -108,7 +116,7 @@ def test_no_mask_and_a_causal_mask_give_the_same_logits():
     torch.testing.assert_close(model(src, src_mask, tgt), causal, atol=1e-6, rtol=0)
 
 
-def test_what_stands_in_padding_changes_nothing():
+def test_ids_in_padding_change_no_logit():
     model = make_model()
     src, src_mask, tgt = make_batch()
     changed = src.masked_fill(src == PAD, 5)
@@ -117,7 +125,7 @@ def test_what_stands_in_padding_changes_nothing():
     )
 
 
-def test_more_padding_changes_nothing():
+def test_more_padding_changes_no_logit():
     model = make_model()
     src, src_mask, tgt = make_batch()
     longer = nn.functional.pad(src, (0, 4), value=PAD)
@@ -162,7 +170,7 @@ def test_positions_move_with_the_model_but_are_not_saved():
     assert model.to("meta").tgt_pos.table.is_meta
 
 
-def test_the_state_holds_each_weight_once_by_a_lasting_name():
+def test_state_dict_has_each_weight_under_a_stable_name():
     keys = set(make_model(N=1).state_dict())
     assert "encoder.layers.0.self_attention.sublayer.w_q.weight" in keys
     assert "decoder.layers.0.cross_attention.norm.bias" in keys
@@ -194,7 +202,7 @@ def test_an_odd_width_is_refused():
         make_model(d_model=15, h=3)
 
 
-def test_too_long_an_input_names_both_lengths():
+def test_input_that_is_too_long_names_both_lengths():
     model = make_model()
     src = torch.ones(1, 13, dtype=torch.long)
     with pytest.raises(ValueError, match=r"13 tokens .* seq_len \(12\)"):
@@ -244,3 +252,103 @@ def test_half_precision_is_finite_with_masks():
     for dtype in (torch.bfloat16, torch.float16):
         with torch.autocast("cpu", dtype):
             assert torch.isfinite(model(src, src_mask, tgt)).all()
+
+
+@pytest.mark.parametrize("mask_of", [None, "padding", "causal"])
+def test_plain_attention_formula_equals_the_fast_kernel(mask_of):
+    torch.manual_seed(0)
+    queries, keys, values = torch.randn(2, 4, 5, 8), *torch.randn(2, 2, 4, 5, 8)
+    mask = {
+        None: None,
+        "padding": padding_mask(torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 1, 1]]), 1),
+        "causal": causal_mask(5),
+    }[mask_of]
+    fast, nothing = attention(queries, keys, values, mask)
+    plain, weights = attention(queries, keys, values, mask, return_weights=True)
+    assert nothing is None and weights.shape == (2, 4, 5, 5)
+    torch.testing.assert_close(plain, fast, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 5))
+    if mask is not None:
+        assert (weights.masked_select(~mask.expand_as(weights)) == 0).all()
+
+
+def test_asking_for_weights_changes_no_hidden_state():
+    torch.manual_seed(0)
+    model = build_transformer(20, 20, 9, 9, 16, 2, 4, 0.0, 32).eval()
+    src, tgt = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 1, 1]]), torch.tensor([[2, 9], [2, 5]])
+    src_mask = padding_mask(src, 1)
+    encoder_output, weights = model.encode(src, src_mask), []
+    with_weights = model.decode(encoder_output, src_mask, tgt, weights=weights)
+    without = model.decode(encoder_output, src_mask, tgt)
+    torch.testing.assert_close(with_weights, without, atol=1e-5, rtol=1e-5)
+    assert [each.shape for each in weights] == [(2, 4, 2, 5)] * 2
+
+
+# --- Dropout ---
+
+
+def drop_ones(p, count=400_000, dtype=torch.float32, seed=0):
+    torch.manual_seed(seed)
+    return drop_on_cpu(torch.ones(count, dtype=dtype), p)
+
+
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rate_and_scale_are_those_of_the_probability(p, dtype):
+    dropped = drop_ones(p, dtype=dtype)
+    kept = dropped != 0
+    spread = (p * (1 - p) / len(dropped)) ** 0.5
+    assert abs(kept.float().mean().item() - (1 - p)) < 5 * spread + 2**-16
+    assert set(dropped.unique().tolist()) == {0.0, dropped.max().item()}
+    assert dropped.max().item() == pytest.approx(1 / (1 - p), rel=5e-3)
+    assert dropped.float().mean().item() == pytest.approx(1, abs=5 * spread / (1 - p) + 5e-3)
+
+
+def test_each_number_is_dropped_by_itself():
+    kept = (drop_ones(0.5) != 0).float() - 0.5
+    for distance in (1, 2, 3, 4, 8, 64, 1000):  # four share a word of random bits
+        correlation = (kept[:-distance] * kept[distance:]).mean().item() * 4
+        assert abs(correlation) < 5 / len(kept) ** 0.5
+
+
+def test_gradient_passes_kept_numbers_with_the_same_scale():
+    x = torch.randn(1001, requires_grad=True)
+    torch.manual_seed(0)
+    y = drop_on_cpu(x, 0.3)
+    y.sum().backward()
+    torch.testing.assert_close(y, x * x.grad)
+    assert (x.grad == 0).any() and x.grad.max().item() == pytest.approx(1 / 0.7, rel=1e-4)
+
+
+def test_seed_determines_dropout_and_each_call_draws_again():
+    assert torch.equal(drop_ones(0.1, 1000), drop_ones(0.1, 1000))
+    assert not torch.equal(drop_ones(0.1, 1000), drop_ones(0.1, 1000, seed=1))
+    torch.manual_seed(0)
+    assert not torch.equal(*(drop_on_cpu(torch.ones(1000), 0.1) for _ in range(2)))
+    masks = []
+    for key in [(0, 1, 0), (0, 2, 0), (1, 1, 0), (0, 1, 1)]:  # seed, step, rank
+        seed_update(*key)
+        masks.append(drop_on_cpu(torch.ones(1000), 0.1))
+    assert all(not torch.equal(a, b) for i, a in enumerate(masks) for b in masks[:i])
+
+
+def test_layers_drop_independently():
+    model = build_transformer(9, 9, 9, 9, d_model=32, N=2, h=2, dropout=0.5, d_ff=64).train()
+    masks = []
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        dropout = layer.feed_forward.dropout
+        dropout.register_forward_hook(lambda _, inputs, output: masks.append(output != 0))
+    src = torch.randint(4, 9, (4, 9))
+    model(src, torch.ones(4, 1, 1, 9, dtype=torch.bool), src)
+    assert len(masks) == 4
+    assert all(not torch.equal(a, b) for i, a in enumerate(masks) for b in masks[:i])
+
+
+def test_nothing_is_dropped_by_chance_zero_or_outside_training():
+    x = torch.randn(50)
+    assert torch.equal(Dropout(0.0).train()(x), x) and torch.equal(Dropout(0.5).eval()(x), x)
+    assert not torch.equal(Dropout(0.5).train()(x), x)
+
+
+def test_almost_certain_dropout_is_finite():
+    assert drop_ones(0.9999999).isfinite().all()

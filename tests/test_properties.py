@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import translate
 from config import PRESETS, Config, config_from_dict
 from corpus.pairs import load_pairs
-from corpus.tokenizer import build_tokenizer, clean_text, one_line
+from corpus.tokenizer import clean_text, one_line
+from corpus.vocabulary import build_tokenizer
 from dataset import form_batches
 from train import parse_arguments
 
@@ -157,7 +158,7 @@ def test_any_bytes_in_a_table_give_pairs_or_a_message(tmp_path, data, kind):
 
 
 @given(st.text(max_size=80) | STRANGE)
-def test_bpe_brings_back_any_clean_text_without_a_control_token(bpe, text):
+def test_bpe_decodes_any_clean_text_unchanged_without_control_tokens(bpe, text):
     text = clean_text(text)
     ids = bpe.encode(text)
     assert bpe.decode(ids) == one_line(text)
@@ -171,7 +172,7 @@ def bpe():
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(["house", "è", "7", "'", ",", "-", "(", "[EOS]", "…", " "])))
-def test_words_bring_back_a_text_of_known_words_with_its_blanks(pieces):
+def test_word_tokenizer_decodes_known_words_with_their_blanks(pieces):
     text = " ".join("".join(pieces).split())
     tokenizer = build_tokenizer([text], "word", 1000, 1)
     ids = tokenizer.encode(text)
@@ -181,7 +182,7 @@ def test_words_bring_back_a_text_of_known_words_with_its_blanks(pieces):
 
 
 @given(st.text(max_size=200))
-def test_a_clean_text_is_one_line_composed_trimmed_and_stays_so(text):
+def test_clean_text_is_one_line_composed_trimmed_and_stable(text):
     clean = clean_text(text)
     assert clean_text(clean) == clean == clean.strip()
     assert unicodedata.is_normalized("NFC", clean)

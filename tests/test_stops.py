@@ -10,7 +10,7 @@ KILLS = 8  # one a phase, beside the other signals; more by hand
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
-def test_a_run_stopped_at_random_instants_ends_as_one_never_stopped(kind):
+def test_run_killed_at_random_moments_ends_as_one_never_stopped(kind):
     script = [sys.executable, str(ROOT / "tests" / "stops.py"), kind]
     process = subprocess.run([*script, "--kills", str(KILLS)], capture_output=True, text=True)
     print(process.stdout)

@@ -3,47 +3,23 @@
 import json
 import os
 import pty
-import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import ROOT, run_script
+from conftest import ROOT, run_script, translate
 
 import checkpoint
-from config import config_from_dict
-from corpus.lines import file_lines, read_lines
-from corpus.tokenizer import get_saved_tokenizers
-from dataset import BilingualDataset
-from model import build_transformer
-from training.validation import run_validation
-from translate import load_translator, translate_file
-from translation.decode import beam_search
-from translation.trained import find_weights_file_path, load_trained
-from translation.translator import Options
+from corpus.lines import read_lines
+from translation.loading import find_weights_file_path, load_model
 
 WEIGHTS = "train_weights"
 
 
-def translate(trained, *arguments, stdin=None, check=True):
-    return run_script("translate.py", *arguments, stdin=stdin, check=check, cwd=trained)
-
-
-@pytest.fixture(scope="session")
-def translator(trained):
-    return load_translator(Options(weights=str(trained / WEIGHTS), device="cpu"))
-
-
-def say(translator, *texts):
-    lines = [translator.split(text, number) for number, text in enumerate(texts, start=1)]
-    return [translations[0].text for translations in translator.translate(lines)]
-
-
-def test_a_sentence_is_translated_by_the_run_trained_last_here(trained):
+def test_sentence_is_translated_by_the_run_trained_last(trained):
     process = translate(trained, "two nine one")
     assert process.stdout == "due nove uno\n"
     assert "train_weights/tmodel_best.pt: en -> it" in process.stderr
@@ -71,7 +47,7 @@ def test_each_line_of_a_pipe_gives_one_line_in_order(trained):
     assert translate(trained, "--weights", WEIGHTS, stdin=lines).stdout == expected
 
 
-def test_lines_of_a_pipe_are_answered_as_they_come(trained):
+def test_lines_of_a_pipe_are_translated_when_they_arrive(trained):
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "translate.py")],
         cwd=trained,
@@ -88,21 +64,21 @@ def test_lines_of_a_pipe_are_answered_as_they_come(trained):
     assert process.wait(timeout=60) == 0
 
 
-def test_a_line_that_is_too_long_is_told_and_translated_in_parts(trained):
+def test_line_that_is_too_long_is_reported_and_translated_in_parts(trained):
     process = translate(trained, stdin="one\n" + "two " * 50 + "\nthree\n")
     first, long, last = process.stdout.splitlines()
     assert (first, last) == ("uno", "tre") and set(long.split()) == {"due"}
     assert "line 2 has a sentence of 50 tokens, the model takes 14" in process.stderr
 
 
-def test_a_reader_that_leaves_is_no_error(trained):
+def test_reader_that_ends_early_is_no_error(trained):
     command = f"yes one | head -500 | {sys.executable} {ROOT / 'translate.py'} | head -1"
     process = subprocess.run(command, shell=True, cwd=trained, capture_output=True, text=True)
     assert process.stdout == "uno\n"
     assert "Errno" not in process.stderr and "Traceback" not in process.stderr
 
 
-def test_bytes_that_are_no_text_are_named_and_their_line_is_blank(trained):
+def test_invalid_utf_8_is_named_and_its_translation_is_blank(trained):
     text = b"two\none \xff two\nten"
     command = [sys.executable.encode(), str(ROOT / "translate.py").encode(), text]
     process = subprocess.run(command, cwd=trained, capture_output=True)
@@ -111,7 +87,7 @@ def test_bytes_that_are_no_text_are_named_and_their_line_is_blank(trained):
     assert b"line 2, byte 5: 0xff is not UTF-8" in process.stderr
 
 
-def test_a_terminal_gets_a_prompt(trained):
+def test_terminal_gets_a_prompt(trained):
     control, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "translate.py")],
@@ -133,14 +109,14 @@ def test_a_terminal_gets_a_prompt(trained):
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n"])
-def test_blank_stays_blank(trained, text):
+def test_blank_line_has_a_blank_translation(trained, text):
     process = translate(trained, text)
     assert process.stdout.strip() == "" and process.stdout.count("\n") == max(
         1, text.count("\n") + 1
     )
 
 
-def test_a_file_keeps_its_lines_and_their_order(trained, tmp_path):
+def test_file_keeps_its_lines_and_their_order(trained, tmp_path):
     lines = ["one", "", "two three four", " ", "five"] * 260
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(lines), "utf-8")  # without a newline at the end
@@ -160,55 +136,7 @@ def test_unknown_words_are_named_on_standard_error(trained):
     assert "unknown: zebra" in process.stderr and "zebra" not in process.stdout
 
 
-@pytest.mark.parametrize("token", ["[EOS]", "[PAD]", "[SOS]", "[UNK]"])
-def test_control_tokens_in_a_sentence_are_words(translator, token):
-    pieces = translator.split(f"one {token} two", 1)
-    tokenizer = translator.tokenizer_src
-    control = {tokenizer.sos_id, tokenizer.eos_id, tokenizer.pad_id}
-    assert not control & set(pieces[0].ids)
-    (text,) = say(translator, f"one {token} two")
-    assert not any(name in text for name in ("[EOS]", "[PAD]", "[SOS]"))
-
-
-def test_a_sentence_does_not_depend_on_the_others(translator):
-    texts = ["one", "two three four five six seven", "", "nine ten", "four one", "six"] * 3
-    assert say(translator, *texts) == [say(translator, text)[0] for text in texts]
-    assert say(translator, *texts[::-1]) == say(translator, *texts)[::-1]
-
-
-def test_validation_prints_what_translate_prints(trained, translator):
-    from datasets import Dataset
-
-    state = checkpoint.load(trained / WEIGHTS / "tmodel_best.pt")
-    config = config_from_dict(state["config"])
-    tokenizers = get_saved_tokenizers(state)
-    sources = ["one two", "nine", "zebra four", "ten ten ten ten ten ten ten"]
-    pairs = Dataset.from_dict({"src_text": sources, "tgt_text": ["x"] * len(sources)})
-    dataset = BilingualDataset(pairs, *tokenizers, config.seq_len)
-    model = build_transformer(*(t.size for t in tokenizers), **config.model_arguments())
-    model.load_state_dict(state["model"])
-    predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
-    assert predicted == say(translator, *sources)
-
-
-def test_a_long_text_is_cut_into_its_sentences(translator):
-    # The model takes 14 tokens.
-    text = "one two three. " * 8
-    pieces = translator.split(text, 1)
-    assert len(pieces) == 8
-    assert say(translator, text) == [" ".join(say(translator, "one two three.") * 8)]
-
-
-def test_the_longest_sentence_that_fits_is_not_cut(translator, capsys):
-    longest = translator.config.seq_len - 2
-    assert len(translator.split("one " * longest, 1)) == 1
-    assert capsys.readouterr().err == ""
-    assert len(translator.split("one " * (longest + 1), 7)) == 2
-    told = f"line 7 has a sentence of {longest + 1} tokens, the model takes {longest}"
-    assert told in capsys.readouterr().err
-
-
-def test_a_line_of_a_file_that_is_too_long_stops_no_other(trained, tmp_path):
+def test_line_of_a_file_that_is_too_long_does_not_stop_the_others(trained, tmp_path):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("one\n" + "two, " * 2000 + "\nthree\n" + "ten " * 15 + "\n", "utf-8")
     process = translate(trained, "--input", source, "--output", target)
@@ -233,14 +161,14 @@ def test_a_line_of_a_file_that_is_too_long_stops_no_other(trained, tmp_path):
         (["--input", ""], "there is no file ''"),
     ],
 )
-def test_a_mistake_is_told_without_a_traceback(trained, arguments, words):
+def test_mistake_is_one_line_without_a_traceback(trained, arguments, words):
     process = translate(trained, *arguments, check=False, stdin="")
     assert process.returncode != 0
     assert words in process.stderr and "Traceback" not in process.stderr
     assert process.stdout == ""
 
 
-def test_without_any_run_it_says_what_to_do(tmp_path):
+def test_without_any_run_the_message_says_what_to_do(tmp_path):
     process = run_script("translate.py", "x", check=False, cwd=tmp_path)
     assert process.returncode == 1
     assert "no checkpoint in the folders here: train first" in process.stderr
@@ -274,7 +202,7 @@ def test_newer_checkpoints_of_other_programs_are_skipped(trained, tmp_path, lega
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 999, "half", "a byte"])
-def test_a_damaged_newest_checkpoint_is_told_and_not_skipped(trained, tmp_path, content):
+def test_damaged_newest_checkpoint_is_reported_and_not_skipped(trained, tmp_path, content):
     folder = tmp_path / "run"
     folder.mkdir()
     whole = (trained / WEIGHTS / "tmodel_29.pt").read_bytes()
@@ -286,16 +214,16 @@ def test_a_damaged_newest_checkpoint_is_told_and_not_skipped(trained, tmp_path, 
         content = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
     (folder / "tmodel_best.pt").write_bytes(content)
     with pytest.raises(ValueError, match="tmodel_best.pt is damaged .* --weights takes any other"):
-        load_trained(None)
+        load_model(None)
 
 
-def test_a_file_that_is_not_utf_8_is_named(trained, tmp_path):
+def test_file_that_is_not_utf_8_is_named(trained, tmp_path):
     (tmp_path / "in.txt").write_bytes("perché\n".encode("latin-1"))
     process = translate(trained, "--input", tmp_path / "in.txt", check=False)
     assert process.returncode == 1 and "in.txt, line 1, byte 6: 0xe9 is not UTF-8" in process.stderr
 
 
-def test_starting_up_imports_no_training_library():
+def test_start_imports_no_training_library():
     code = (
         "import sys, translate; "
         "print({'datasets', 'torchmetrics', 'tensorboard', 'sacrebleu'} & set(sys.modules))"
@@ -304,16 +232,6 @@ def test_starting_up_imports_no_training_library():
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert process.stdout == "set()\n"
-
-
-def test_an_output_that_ran_to_the_cap_is_told(translator, capsys, monkeypatch):
-    bias = translator.model.projection.linear.bias
-    with torch.no_grad():
-        before = bias.clone()
-        bias[translator.tokenizer_tgt.eos_id] = -1e4
-        say(translator, "one")
-        bias.copy_(before)
-    assert "line 1: the translation was cut at 16 tokens" in capsys.readouterr().err
 
 
 def test_weights_that_do_not_fit_their_config_are_refused(trained, tmp_path):
@@ -328,54 +246,10 @@ def test_weights_that_do_not_fit_their_config_are_refused(trained, tmp_path):
     )
 
 
-def test_a_text_that_fits_stays_in_one_piece(translator):
-    longest = translator.config.seq_len - 2
-    for tokens in (2, longest):  # a word and a full stop are two tokens
-        assert len(translator.split("one. " * (tokens // 2), 1)) == 1
-
-
-@pytest.mark.parametrize("mark", ".!?;:")
-def test_a_long_text_is_cut_after_any_mark_that_ends_a_sentence(translator, mark):
-    assert len(translator.split(f"one two three{mark} " * 8, 1)) == 8
-
-
-def test_lines_of_a_file_end_at_a_newline_only_and_a_byte_order_mark_is_no_text(tmp_path):
+def test_lines_end_at_a_newline_only_and_a_byte_order_mark_is_dropped(tmp_path):
     (tmp_path / "in.txt").write_bytes("\ufeffone\r\ntwo\u2028two\x0ctwo\r\n\r\n".encode())
     lines = list(read_lines(tmp_path / "in.txt"))
     assert [line.strip() for line in lines] == ["one", "two\u2028two\x0ctwo", ""]
-
-
-def test_a_cut_line_is_told_by_its_number_in_the_file(translator, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("translate.CHUNK", 2)
-    (tmp_path / "in.txt").write_text("\n\n\n" + "one. two. " * 8 + "\nthree\n", "utf-8")
-    bias = translator.model.projection.linear.bias
-    with torch.no_grad():
-        before = bias.clone()
-        bias[translator.tokenizer_tgt.eos_id] = -1e4
-        source = tmp_path / "in.txt"
-        translate_file(translator, source, file_lines(source), tmp_path / "out.txt")
-        bias.copy_(before)
-    notes = capsys.readouterr().err
-    told = {int(number) for number in re.findall(r"line (\d+): the translation was cut", notes)}
-    assert told == {4, 5}
-
-
-def test_unknown_words_of_a_file_are_counted(translator, capsys, tmp_path):
-    (tmp_path / "in.txt").write_text("one zebra\nlion two\ntwo\n", "utf-8")
-    source = tmp_path / "in.txt"
-    translate_file(translator, source, file_lines(source), tmp_path / "out.txt")
-    assert f"2 unknown words in {tmp_path / 'in.txt'}" in capsys.readouterr().err
-
-
-def test_the_budget_of_a_batch_is_the_one_asked(translator):
-    sizes = []
-    hook = translator.model.encoder.register_forward_hook(
-        lambda _, args, __: sizes.append(args[0].shape[:2].numel())
-    )
-    options = replace(translator.options, batch_tokens=8)
-    say(replace(translator, options=options), *["one two"] * 5)
-    hook.remove()
-    assert sizes == [8, 8, 4]
 
 
 def test_bf16_weights_translate_what_was_learned_to_the_same_text(trained):
@@ -387,10 +261,7 @@ def test_bf16_weights_translate_what_was_learned_to_the_same_text(trained):
     assert results[0] == results[1] == "uno due tre\ndieci\nquattro quattro nove otto\n"
 
 
-# --- Search, scores, formats ---
-
-
-def test_beams_and_formats_come_through_the_command_line(trained):
+def test_beams_and_formats_work_on_the_command_line(trained):
     lines = "one two three\n\nten nine\n"
     text = translate(trained, stdin=lines).stdout
     assert translate(trained, "--beam_size", 4, "--alpha", 0, stdin=lines).stdout == text
@@ -422,7 +293,7 @@ def test_given_translations_have_the_score_that_translating_reports(trained, tmp
     assert all(float(b) < float(a) - 1 for a, b in zip(scores, worse.splitlines(), strict=True))
 
 
-def test_a_test_set_is_compared_and_nothing_else_is_printed(trained, tmp_path):
+def test_reference_prints_scores_only(trained, tmp_path):
     (tmp_path / "in.txt").write_text("one two three four\nten nine eight seven\n", "utf-8")
     (tmp_path / "ref.txt").write_text("uno due tre quattro\ndieci nove otto sette\n", "utf-8")
     arguments = ("--input", tmp_path / "in.txt", "--reference", tmp_path / "ref.txt")
@@ -440,30 +311,6 @@ def test_a_test_set_is_compared_and_nothing_else_is_printed(trained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--n_best", 3, "--format", "tsv"], "n_best (3) must be at most beam_size (1)"),
-        (["--n_best", 2, "--beam_size", 4], "n_best (2) needs --format tsv or jsonl"),
-        (["--beam_size", 0], "beam_size (0) must be at least 1"),
-        (["--alpha", -1], "alpha (-1.0) must be in [0, 10]"),
-        (["--alpha", 1000], "alpha (1000.0) must be in [0, 10]"),
-        (["--beam_size", 10**11], "beam_size (100000000000) must be at most 1000"),
-        (["--bootstrap"], "--bootstrap needs --reference"),
-        (["--heads", "each"], "--heads each needs --attention"),
-        (["--attention", "x.jpg"], "--attention x.jpg must end in one of .png .pdf .svg"),
-        (["--attention", "no/x.png"], "the folder of --attention no/x.png is not there"),
-        (["--average", 2, "--weights", f"{WEIGHTS}/tmodel_28.pt"], "--average 2 takes a folder"),
-        (["--target", "x"], "--target x needs --input"),
-        (["--reference", "x"], "--reference x needs --input"),
-    ],
-)
-def test_options_that_cannot_go_together_are_refused(trained, flags, words):
-    process = translate(trained, "one", *flags, check=False)
-    assert process.returncode != 0 and "Traceback" not in process.stderr
-    assert " ".join(words.split()) in " ".join(process.stderr.replace("│", " ").split())
-
-
-@pytest.mark.parametrize(
     ("name", "text", "words"),
     [
         ("--target", "uno\n", "in.txt has 2 lines"),
@@ -472,37 +319,13 @@ def test_options_that_cannot_go_together_are_refused(trained, flags, words):
         ("--reference", "uno\n\n", "has no text in line 2"),
     ],
 )
-def test_a_file_that_does_not_fit_the_input_is_refused(trained, tmp_path, name, text, words):
+def test_file_that_does_not_fit_the_input_is_refused(trained, tmp_path, name, text, words):
     (tmp_path / "in.txt").write_text("one\ntwo\n", "utf-8")
     if text is not None:
         (tmp_path / "other.txt").write_text(text, "utf-8")
     flags = ("--input", tmp_path / "in.txt", name, tmp_path / "other.txt")
     process = translate(trained, *flags, check=False)
     assert process.returncode == 1 and words in process.stderr and process.stdout == ""
-
-
-def test_validation_may_use_a_beam(trained, monkeypatch):
-    from datasets import Dataset
-
-    state = checkpoint.load(trained / WEIGHTS / "tmodel_best.pt")
-    config = replace(config_from_dict(state["config"]), beam_size=3)
-    tokenizers = get_saved_tokenizers(state)
-    pairs = Dataset.from_dict({"src_text": ["one two", "ten"], "tgt_text": ["uno due", "dieci"]})
-    dataset = BilingualDataset(pairs, *tokenizers, config.seq_len)
-    model = build_transformer(*(t.size for t in tokenizers), **config.model_arguments())
-    model.load_state_dict(state["model"])
-    sizes = []
-
-    def note(*args, beam_size, **kwargs):
-        sizes.append(beam_size)
-        return beam_search(*args, beam_size=beam_size, **kwargs)
-
-    monkeypatch.setattr("training.validation.beam_search", note)
-    predicted = run_validation(model, dataset, config, torch.device("cpu"))[2]
-    assert predicted == ["uno due", "dieci"] and set(sizes) == {3}
-
-
-# --- Samples, beginnings, unknown words ---
 
 
 def test_samples_are_seeded_and_the_same_in_any_file(trained):
@@ -516,67 +339,3 @@ def test_samples_are_seeded_and_the_same_in_any_file(trained):
     alone = translate(trained, *flags, stdin="ten nine\n").stdout
     assert json.loads(alone) == rows[1]
     assert translate(trained, *flags, "--seed", 1, stdin=lines).stdout != first
-
-
-def test_a_translation_begins_as_it_is_told(translator):
-    for search in ({}, {"beam_size": 3}, {"sample": True}):
-        told = replace(translator, options=Options(prefix="dieci uno", **search))
-        assert all(text.startswith("dieci uno") for text in say(told, "one two three", "five"))
-    for prefix, message in (
-        ("uno " * 16, "--prefix has 16 tokens, and may have 15"),
-        ("uno zebra", "words that the model cannot say: zebra"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            replace(translator, options=Options(prefix=prefix)).check_prefix()
-
-
-def test_unknown_words_are_those_that_attention_points_to(translator, monkeypatch):
-    """The model is made to say [UNK] only, and to look at a word of our choice."""
-    tokenizer = translator.tokenizer_tgt
-    unknown = [*[tokenizer.unk_id] * 2, tokenizer.eos_id]
-    monkeypatch.setattr(
-        "translation.translator.greedy_decode", lambda _, src, *args, **kw: [unknown for _ in src]
-    )
-    weights = torch.zeros(1, 1, 2, 3, 5)  # of two heads; one alone would look elsewhere
-    weights[..., 0, 2], weights[..., 1, 3] = 0.6, 0.6  # two, three
-    weights[:, :, 0, 0, 1] = 0.9
-    weights[..., 0] = 0.95  # [SOS] is no word to copy
-    monkeypatch.setattr("translation.attention.cross_attention", lambda *_: weights)
-    plain = replace(translator, options=Options())
-    assert say(plain, "one two three") == ["[UNK] [UNK]"]
-    copying = replace(translator, options=Options(replace_unknown=True))
-    for text, copied in (("one two three", "two three"), ("zebra two three", "zebra zebra")):
-        [[found]] = copying.translate([copying.split(text, 1)])
-        assert (found.text, found.copied) == (copied, tuple(copied.split()))
-
-
-def test_unknown_words_are_copied_by_the_real_attention_and_marked(translator, trained):
-    copying = replace(translator, options=Options(replace_unknown=True, format="jsonl"))
-    bias = translator.model.projection.linear.bias
-    before = bias.detach().clone()
-    with torch.no_grad():
-        bias[translator.tokenizer_tgt.unk_id] = 1e4
-    try:
-        [[found]] = copying.translate([copying.split("five two zebra", 1)])
-        [[known]] = copying.translate([copying.split("five two", 1)])
-    finally:
-        with torch.no_grad():
-            bias.copy_(before)
-    assert set(found.copied) == {"zebra"} and set(known.copied) <= {"five", "two"}
-    assert known.text == " ".join(known.copied)
-    row = json.loads(translate(trained, "--format", "jsonl", "five two").stdout)
-    assert row["hypotheses"][0]["copied"] == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"temperature": 0.5}, "need --sample"),
-        ({"sample": True, "beam_size": 4}, "--sample draws, --beam_size 4 searches"),
-        ({"sample": True, "temperature": 0.0}, r"temperature \(0.0\) must be in"),
-        ({"sample": True, "top_k": -1}, r"top_k \(-1\) must be at least 0"),
-    ],
-)
-def test_options_of_sampling_that_do_not_go_together_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Options(**wrong)

@@ -1,1 +1,1 @@
-"""All that `train.py` calls: the start of a run, its data, updates, validation, signals."""
+"""What `train.py` calls: start and data of a run, updates, loss, schedule, validation, signals."""

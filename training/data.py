@@ -1,4 +1,4 @@
-"""What a run trains on, validates on, and is tested on: pairs and their tokenizers."""
+"""The pairs that a run trains, validates and is tested on, and their tokenizers."""
 
 import itertools
 import json
@@ -7,59 +7,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from config import Config, get_weights_folder
-from corpus.hub import checked_cache
-from corpus.pairs import (
-    cap_pairs,
-    fingerprint,
-    iterate,
-    load_pairs,
-    split_pairs,
-    without_weights,
-)
-from corpus.tokenizer import Tokenizer, build_tokenizer, get_saved_tokenizers, load_tokenizer
-from dataset import BilingualDataset, form_batches
+from checkpoint import WeightsFolder
+from config import Config
+from corpus.cache import checked_cache
+from corpus.pairs import fingerprint, iterate, load_pairs, without_weights
+from corpus.splitting import cap_pairs, split_pairs
+from corpus.tokenizer import Tokenizer, TokenizerPair, get_saved_tokenizers, load_tokenizer
+from corpus.vocabulary import build_tokenizer
+from dataset import BilingualDataset
 from training.streaming import Stream, check_one_source, first_pairs
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-# A tokenizer learns no more from further pairs, but takes their time.
+# More pairs cost time and do not improve a tokenizer.
 MOST_FOR_TOKENIZERS = 1_000_000
-# Of words in text like the training text 2 to 5 % are unknown, in noisy web text 15 %; of text that
-# is written without blanks, and cut at punctuation alone, more than 40 %.
+# In text like the training text 2 to 5 % of the words are unknown, in noisy web text 15 %. In text
+# without blanks, which `word` splits at punctuation only, it is more than 40 %.
 MUCH_UNKNOWN = 0.2
 
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run trains on, validates on, and is tested on."""
+    """The encoded pairs of a run."""
 
-    train: BilingualDataset  # of a stream, the pool that is trained on
+    train: BilingualDataset  # for a stream, the current pool
     valid: BilingualDataset
     test: BilingualDataset | None
-    fingerprint: str  # a hash of all texts to train (of a stream, the first pool's) and to validate
+    fingerprint: str  # hash of training texts (of a stream: its first pool) and validation texts
     stream: Stream | None = None
     position: str = ""  # where in the stream `train` begins
-    next_position: str = ""  # where the next pool does, "" when the epoch ends with this one
+    next_position: str = ""  # where the next pool begins; "" if the epoch ends with this one
 
 
 @checked_cache()
 def get_ds(
     config: Config,
-    state: dict | None,
-    new_tokenizers: Sequence[Path] = (),
-    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+    state: dict | None = None,
+    new_tokenizers: Sequence[Path] | None = None,
+    tokenizers: TokenizerPair | None = None,
 ) -> RunData:
-    """Return the pairs of a run, encoded. Writes nothing into its weights folder.
+    """Return the encoded pairs of a run. Writes nothing into its weights folder.
 
-    Without `tokenizers`, a resumed run has them from its checkpoint `state`; a new one trains those
-    whose paths are in `new_tokenizers` on the training side, and reads the others. Raises
-    ValueError if the pairs are not those of the checkpoint.
+    Tokenizers are those given, else those of a resumed run's checkpoint `state`, else new ones:
+    those with a path in `new_tokenizers` (default: all that have no file) are trained on the
+    training pairs, and the others are read. Raises ValueError if the pairs are not those of the
+    checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
+    if new_tokenizers is None:
+        new_tokenizers = tokenizers_to_build(config)
     if config.streaming:
         check_one_source(config)
     test_pairs = None
@@ -82,20 +79,22 @@ def get_ds(
         position = state["position"] if state else ""
         train, next_position = stream.read(position)
     else:
-        train = BilingualDataset(train_pairs, *tokenizers, config.seq_len, "training")
-    valid = BilingualDataset(valid_pairs, *tokenizers, config.seq_len, "validation")
+        train = BilingualDataset(train_pairs, tokenizers, config.seq_len, "training")
+    valid = BilingualDataset(valid_pairs, tokenizers, config.seq_len, "validation")
     print(
         f"{len(train):,} pairs to {'begin with' if next_position else 'train on'}, "
-        f"{len(valid):,} to validate; vocabularies of {tokenizers[0].size:,} ({langs[0]}) and "
-        f"{tokenizers[1].size:,} ({langs[1]})"
+        f"{len(valid):,} to validate; vocabularies of {tokenizers.src.size:,} ({langs[0]}) and "
+        f"{tokenizers.tgt.size:,} ({langs[1]})"
     )
-    tell_unknown(langs, train, valid)
-    test = test_pairs and BilingualDataset(test_pairs, *tokenizers, config.seq_len, "test")
+    report_unknown(langs, train, valid)
+    test = test_pairs and BilingualDataset(test_pairs, tokenizers, config.seq_len, "test")
     return RunData(train, valid, test, hashes, stream, position, next_position)
 
 
-def tell_unknown(langs: tuple[str, str], train: BilingualDataset, valid: BilingualDataset) -> None:
-    """Print the share of unknown tokens by side, if there are any, and a remedy for many."""
+def report_unknown(
+    langs: tuple[str, str], train: BilingualDataset, valid: BilingualDataset
+) -> None:
+    """Print the shares of unknown tokens, if there are any, and a remedy if they are high."""
     shares = {"training": train.unknown_shares(), "validation": valid.unknown_shares()}
     if not any(map(any, shares.values())):
         return
@@ -107,17 +106,17 @@ def tell_unknown(langs: tuple[str, str], train: BilingualDataset, valid: Bilingu
     if max(map(max, shares.values())) > MUCH_UNKNOWN:
         print(
             f"more than {MUCH_UNKNOWN:.0%} of the tokens on a side are unknown: the model cannot "
-            "learn them, and translates into [UNK]; sub-words have no unknown tokens and need no "
-            "blanks: --tokenizer bpe, which is for a new run"
+            "learn them and translates into [UNK]; sub-words have no unknown tokens and need no "
+            "blanks: start a new run with --tokenizer bpe"
         )
 
 
 def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
-    """Return the cleaned pairs to train on (of a stream the first pool), and to validate on."""
+    """Return the cleaned pairs to train on (for a stream: the first pool) and to validate on."""
     langs = (config.lang_src, config.lang_tgt)
     valid_pairs = None
     if config.validsource or config.datasource == "phrasebook":
-        # Before what may take long, to notice that it is not there.
+        # Loaded first, so that a missing source is noticed before the long work.
         valid_pairs = load_pairs(config.validsource or "phrasebook", *langs, "validation")
     if config.streaming:
         train_pairs = first_pairs(config)
@@ -136,19 +135,11 @@ def load_train_and_valid(config: Config) -> "tuple[Dataset, Dataset]":
     return train_pairs, without_weights(cap_pairs(valid_pairs, config.val_size, config.seed))
 
 
-def batches_of(
-    config: Config, pairs: BilingualDataset, epoch: int, pool: int = 0
-) -> list[np.ndarray]:
-    """Return the pairs of each batch of an epoch, or of its pool: by (seed, epoch, pool) alone."""
-    lens = (pairs.src_lens, pairs.tgt_lens)
-    return form_batches(*lens, config.batch_tokens, config.batch_size, (config.seed, epoch, pool))
-
-
 def check_same_tokenizers(config: Config, saved_name: str, saved: Sequence[Tokenizer]) -> None:
-    """Raise ValueError if the user's own tokenizer files hold others than a checkpoint.
+    """Raise ValueError if the user's tokenizer files differ from the tokenizers of a checkpoint.
 
-    `saved_name` is the checkpoint's `tokenizer_file`. Under another name, as in a project that has
-    been moved, the files must be there, and hold the same.
+    `saved_name` is the checkpoint's `tokenizer_file`. If the config has another name, as after
+    moving a project, files of that name must exist and contain the same.
     """
     is_renamed = saved_name != config.tokenizer_file
     for path, tokenizer in zip(tokenizer_paths(config), saved, strict=False):
@@ -158,7 +149,7 @@ def check_same_tokenizers(config: Config, saved_name: str, saved: Sequence[Token
                 f"{config.tokenizer_file}, and there is no {path}; name the file that the run "
                 "began with, or start a new one by --model_folder NAME"
             )
-        is_own = is_renamed or path.parent != get_weights_folder(config)
+        is_own = is_renamed or path.parent != WeightsFolder.of(config).path
         if is_own and path.is_file() and load_tokenizer(path).to_json() != tokenizer.to_json():
             raise ValueError(
                 f"tokenizer_file: the checkpoint has another tokenizer, of {tokenizer.size} "
@@ -182,10 +173,8 @@ def check_same_pairs(state: dict, config: Config, hashes: str) -> None:
             )
 
 
-def get_tokenizers(
-    config: Config, pairs: "Dataset", new: Sequence[Path]
-) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer; those whose paths are in `new` are built."""
+def get_tokenizers(config: Config, pairs: "Dataset", new: Sequence[Path]) -> TokenizerPair:
+    """Return the tokenizers of a run; those whose paths are in `new` are trained on the pairs."""
     if len(pairs) > MOST_FOR_TOKENIZERS and new:
         print(f"tokenizers are trained on {MOST_FOR_TOKENIZERS:,} of {len(pairs):,} pairs")
         pairs = cap_pairs(pairs, MOST_FOR_TOKENIZERS, config.seed)
@@ -198,46 +187,46 @@ def get_tokenizers(
         get_or_build_tokenizer(config, sentences, None if path in new else path)
         for path, sentences in zip(tokenizer_paths(config), texts, strict=True)
     ]
-    return tokenizers[0], tokenizers[-1]
+    return TokenizerPair(tokenizers[0], tokenizers[-1])
 
 
 def get_or_build_tokenizer(
     config: Config, sentences: Iterator[str], path: Path | None
 ) -> Tokenizer:
-    """Return the tokenizer stored at path, or one trained on sentences when there is no path."""
+    """Return the tokenizer stored at path, or without a path one trained on the sentences."""
     if path is None:
         return build_tokenizer(sentences, config.tokenizer, config.vocab_size, config.min_frequency)
     tokenizer = load_tokenizer(path)
     text = next(sentences)
     back = tokenizer.decode(tokenizer.encode(text))
-    print(f"the tokenizer {path} is used as it is; it brings {text!r} back as {back!r}")
+    print(f"using the tokenizer {path} unchanged; it encodes and decodes {text!r} as {back!r}")
     return tokenizer
 
 
-def tokenizers_to_build(config: Config, made_by_us: Sequence[str]) -> list[Path]:
+def tokenizers_to_build(config: Config, made_by_us: Sequence[str] = ()) -> list[Path]:
     """Return the paths in the weights folder of the tokenizers that a new run has to build.
 
-    Those that are not there, that a stopped start of this run made, or that are cut off, which
-    is said. All others are the user's, to be used as they are.
+    These are missing, or were made by a stopped start of this run (`made_by_us`), or are cut off,
+    which it reports. All others are the user's and are used unchanged.
     """
     paths = []
     for path in tokenizer_paths(config):
-        if path.parent != get_weights_folder(config):
+        if path.parent != WeightsFolder.of(config).path:
             continue
         if path.is_file() and path.name not in made_by_us:
             try:
                 json.loads(path.read_bytes())
                 continue
             except (ValueError, RecursionError):
-                print(f"{path} is cut off or damaged, and no checkpoint needs it: it is built anew")
+                print(f"{path} is cut off or damaged; no checkpoint needs it: building a new one")
         paths.append(path)
     return paths
 
 
 def tokenizer_paths(config: Config) -> list[Path]:
-    """Return the paths of the source's and the target's tokenizer, or of the one of both."""
+    """Return the paths of the source's and the target's tokenizer, or of the shared one."""
     own_files = Path(config.tokenizer_file).name != config.tokenizer_file
-    folder = Path() if own_files else get_weights_folder(config)
+    folder = Path() if own_files else WeightsFolder.of(config).path
     langs = [config.lang_src, config.lang_tgt]
     names = ["-".join(langs)] if config.shared_vocab else langs
     return [folder / config.tokenizer_file.format(name) for name in names]

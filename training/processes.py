@@ -1,6 +1,6 @@
-"""The processes of one run, started by `torchrun`: who they are, and what they tell each other.
+"""The processes of one run, started by `torchrun`: their ranks and what they exchange.
 
-In a run of one process, which is any that torchrun did not start, all of this does nothing.
+In a run of one process, without torchrun, these functions do nothing.
 """
 
 import os
@@ -16,7 +16,7 @@ from torch import distributed as dist
 
 T = TypeVar("T")
 
-# The longest that one waits for the others: while the main process prepares a large corpus.
+# How long a process waits for the others, for example while the main process prepares a corpus.
 PATIENCE = timedelta(hours=6)
 
 
@@ -25,10 +25,10 @@ class LostProcess(RuntimeError):
 
 
 @contextmanager
-def joined() -> Iterator[None]:
-    """Be one of the processes that torchrun started while in the `with` block.
+def process_group() -> Iterator[None]:
+    """Join the process group that torchrun started, inside the `with` block.
 
-    Only the main one prints. Raises LostProcess when another one is gone.
+    Only the main process prints. Raises LostProcess if another process is gone.
     """
     if not dist.is_available() or not dist.is_torchelastic_launched():
         yield
@@ -36,11 +36,11 @@ def joined() -> Iterator[None]:
     has_cuda = torch.cuda.is_available()
     store, number, size = next(dist.rendezvous("env://"))
     if os.environ["GROUP_WORLD_SIZE"] == "1":
-        # After a restart the launcher's store still has the addresses of those that were killed.
-        # Several machines do not count their restarts alike.
+        # After a restart the launcher's store still has the addresses of the killed processes.
+        # On several machines the restart counts differ, so the prefix cannot be used there.
         store = dist.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
     dist.init_process_group(
-        # What they tell each other lies on the CPU, so that no device has to be waited for.
+        # Messages between processes lie on the CPU, so that they do not wait for a device.
         "cpu:gloo,cuda:nccl" if has_cuda else "gloo",
         store=store, rank=number, world_size=size, timeout=PATIENCE,
     )  # fmt: skip
@@ -52,16 +52,16 @@ def joined() -> Iterator[None]:
                 with redirect_stderr(nowhere):
                     yield
     except RuntimeError as error:
-        if "onnection" in str(error) or "peer" in str(error):  # gloo has no class for it
+        if "onnection" in str(error) or "peer" in str(error):  # gloo has no error class for it
             raise LostProcess(f"another process of the run is gone: {error}") from None
         raise
     dist.destroy_process_group()
 
 
 def take_own_gpu(device: torch.device) -> None:
-    """Make `cuda` this process's own GPU, by its number on this machine.
+    """Make `cuda` the GPU of this process, by its local rank.
 
-    Raises ValueError where there are fewer GPUs than processes.
+    Raises ValueError if the machine has fewer GPUs than processes.
     """
     if device.type != "cuda" or not _are_joined():
         return
@@ -76,56 +76,59 @@ def take_own_gpu(device: torch.device) -> None:
 
 
 def rank() -> int:
-    """Return this process's number among all."""
+    """Return the rank of this process; 0 is the main process."""
     return dist.get_rank() if _are_joined() else 0
 
 
-def count() -> int:
-    """Return how many processes the run has."""
+def world_size() -> int:
+    """Return the number of processes of the run."""
     return dist.get_world_size() if _are_joined() else 1
 
 
 def is_main() -> bool:
-    """Tell whether this is the one process that prints and writes the run's files."""
+    """Return whether this is the main process, which prints and writes the run's files."""
     return rank() == 0
 
 
 def from_main(work: Callable[[], T]) -> T:
-    """Return, in every process, what `work` gives in the main one, where alone it is done."""
+    """Call `work` in the main process only, and return its result in all processes."""
     results = [work() if is_main() else None]
-    if count() > 1:
+    if world_size() > 1:
         dist.broadcast_object_list(results, device=torch.device("cpu"))
     return results[0]
 
 
 def first_on_each_machine(work: Callable[[], T]) -> T:
-    """Return what `work` gives, done by one process a machine before its others do the same."""
-    if count() == 1:
+    """Call `work` in one process of each machine, then in the others; return its result."""
+    if world_size() == 1:
         return work()
     is_first = os.environ["LOCAL_RANK"] == "0"
     result = work() if is_first else None
-    gathered(None)  # a barrier, on the CPU
+    gather(None)  # a barrier, on the CPU
     return result if is_first else work()
 
 
-def gathered(value: T) -> list[T]:
-    """Return the values of all processes, by rank."""
-    values = [value] * count()
-    if count() > 1:
+def gather(value: T) -> list[T]:
+    """Return the values of all processes, ordered by rank."""
+    values = [value] * world_size()
+    if world_size() > 1:
         dist.all_gather_object(values, value)
     return values
 
 
 def from_all(work: Callable[[], T]) -> list[T]:
-    """Return what `work` gives in each process, by rank; an error in one is raised in all."""
-    if count() == 1:
+    """Call `work` in all processes and return their results by rank.
+
+    An error in one process is raised in all.
+    """
+    if world_size() == 1:
         return [work()]
     result, failure = None, None
     try:
         result = work()
-    except Exception as error:  # the others wait for this one's share
+    except Exception as error:  # the other processes wait for this result
         failure = error
-    outcomes = gathered((result, failure and f"{type(failure).__name__}: {failure}"))
+    outcomes = gather((result, failure and f"{type(failure).__name__}: {failure}"))
     if failure:
         raise failure
     for number, (_, words) in enumerate(outcomes):
@@ -134,22 +137,25 @@ def from_all(work: Callable[[], T]) -> list[T]:
     return [result for result, _ in outcomes]
 
 
-def total(number: int) -> int:
-    """Return the sum of the processes' numbers."""
-    return int(add_up([torch.tensor(number)])[0])
+def sum_over_ranks(number: int) -> int:
+    """Return the sum of a number over all processes."""
+    return int(all_reduce_sum([torch.tensor(number)])[0])
 
 
-def largest(number: int) -> int:
-    """Return the largest of the processes' numbers."""
+def max_over_ranks(number: int) -> int:
+    """Return the maximum of a number over all processes."""
     largest = torch.tensor(number)
-    if count() > 1:
+    if world_size() > 1:
         dist.all_reduce(largest, dist.ReduceOp.MAX)
     return int(largest)
 
 
-def add_up(tensors: list[Tensor]) -> list[Tensor]:
-    """Return the sums over all processes of tensors of one kind, exchanged in one piece."""
-    if count() == 1:
+def all_reduce_sum(tensors: list[Tensor]) -> list[Tensor]:
+    """Return the sums of tensors over all processes, exchanged in one all-reduce.
+
+    All tensors must have the same dtype and device.
+    """
+    if world_size() == 1:
         return tensors
     flat = torch.cat([tensor.flatten() for tensor in tensors])
     dist.all_reduce(flat)
@@ -161,7 +167,7 @@ def _are_joined() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
-def tell_error(script: str, error: object) -> None:
-    """Print an error, also where nothing else is printed."""
+def print_error(script: str, error: object) -> None:
+    """Print an error to standard error, even in processes that print nothing else."""
     name = script if is_main() else f"{script}: process {rank()}"
     print(f"{name}: {error}", file=sys.__stderr__)

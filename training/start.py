@@ -1,4 +1,4 @@
-"""The beginning of a run: a new one, or one brought back from its checkpoint."""
+"""The start of a run: a new one, or one restored from its checkpoint."""
 
 import uuid
 from collections.abc import Sequence
@@ -6,100 +6,104 @@ from pathlib import Path
 
 import torch
 
-import checkpoint
-from config import Config, check_same_run, config_from_dict, get_weights_folder
-from corpus.tokenizer import tokenizer_from_json
-from curves import is_log_dir, new_log_dir, why_not_in
+from checkpoint import Progress, WeightsFolder
+from config import Config, check_same_run, config_from_dict
+from corpus.tokenizer import TokenizerPair, tokenizer_from_json
 from device import get_device, get_precision, keep_freed_memory
+from files import write_file
 from model import Transformer, build_transformer
 from training import processes
-from training.data import RunData, batches_of, get_ds, tokenizer_paths, tokenizers_to_build
-from training.progress import Progress
-from training.run import Run, load_checkpoint, read_attempt, write_attempt
-from training.sharding import local_size, shard
+from training.batches import form_pool_batches
+from training.data import RunData, get_ds, tokenizer_paths, tokenizers_to_build
+from training.messages import describe_start
+from training.resume import load_checkpoint, read_attempt, write_attempt
+from training.run import Run
+from training.sharding import shard
+from training.tensorboard import is_log_dir, new_log_dir, why_not_continued
 
 
 def get_model(config: Config, src_vocab_size: int, tgt_vocab_size: int) -> Transformer:
-    """Return a new model, its weights drawn by the config's seed."""
+    """Return a new model on the CPU; the config's seed determines its weights."""
     torch.manual_seed(config.seed)
     return build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
 
 
 def load_data(config: Config, state: dict | None, new_tokenizers: Sequence[Path] = ()) -> RunData:
-    """Return the pairs of a run, encoded once on each machine by the main process's tokenizers.
+    """Return the pairs of a run, encoded in all processes with the main process's tokenizers.
 
-    The others find the main one's work in the cache of their machine, or do it again there.
+    One process on each machine encodes them; the others read its result from the cache.
     """
     data = get_ds(config, state, new_tokenizers) if processes.is_main() else None
-    texts = processes.from_main(
-        lambda: [each.to_json() for each in (data.train.tokenizer_src, data.train.tokenizer_tgt)]
-    )
+    texts = processes.from_main(lambda: [each.to_json() for each in data.train.tokenizers])
 
     def load_again() -> RunData:
-        src, tgt = (tokenizer_from_json(text, "the main process's tokenizer") for text in texts)
-        return get_ds(config, state, tokenizers=(src, tgt))
+        name = "the main process's tokenizer"
+        tokenizers = TokenizerPair(*(tokenizer_from_json(text, name) for text in texts))
+        return get_ds(config, state, tokenizers=tokenizers)
 
     return processes.first_on_each_machine(lambda: data or load_again())
 
 
 def check_processes(config: Config) -> None:
-    """Raise ValueError where a config does not go with the number of processes."""
-    if ":" in config.device and processes.count() > 1:
+    """Raise ValueError if a config does not fit the number of processes."""
+    if ":" in config.device and processes.world_size() > 1:
         raise ValueError(
-            f"device ({config.device}) is one, torchrun started {processes.count()} processes: "
-            "--device cuda gives each its own"
+            f"device ({config.device}) is one GPU, but torchrun started {processes.world_size()} "
+            "processes: --device cuda gives each process its own"
         )
-    if config.shard and processes.count() == 1:
+    if config.shard and processes.world_size() == 1:
         raise ValueError(
-            "shard shares weights out among processes, and here is one: torchrun --standalone "
+            "shard needs several processes, and this run has one: torchrun --standalone "
             "--nproc_per_node=2 train.py ... --shard"
         )
 
 
 def check_position(run: Run, path: Path, batches: int) -> None:
-    """Raise ValueError where a checkpoint is in no place of its pool, which has `batches`."""
+    """Raise ValueError if a checkpoint's position is not inside its pool, which has `batches`."""
     progress = run.progress
     is_inside = progress.pool > 0
     fits = is_inside == bool(progress.position) == (progress.pool_start > 0)
     if not fits or progress.position != run.data.position:
-        raise ValueError(f"{path} is in pool {progress.pool}, which cannot be where it says")
+        raise ValueError(
+            f"{path} is damaged: its pool ({progress.pool}) and its position in the stream "
+            f"({progress.position[:80]!r}) contradict each other"
+        )
     done = progress.batch - progress.pool_start
     if not 0 <= done < batches:
         raise ValueError(f"{path} is after batch {done} of {batches}")
 
 
 def write_tokenizers(config: Config, data: RunData, new: list[Path], made_by_us: list[str]) -> None:
-    """Write the new ones of a run's tokenizers; a user's file in their place is renamed."""
-    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
-    for path, tokenizer in zip(tokenizer_paths(config), tokenizers, strict=False):
+    """Write the new tokenizers of a run; rename a user's file of the same name."""
+    # A shared vocabulary has one path for both.
+    for path, tokenizer in zip(tokenizer_paths(config), data.train.tokenizers, strict=False):
         if path in new:
             if path.exists() and path.name not in made_by_us:
                 path.rename(path.with_name(f"{path.name}.old"))
             text = tokenizer.to_json().encode()
-            checkpoint.write_file(path, lambda file, text=text: file.write(text))
+            write_file(path, lambda file, text=text: file.write(text))
 
 
 def choose_log_dir(config: Config, log_dir: str, run_id: str) -> str:
-    """Return the folder of a run's curves: its own so far, where they can go on, or a new one.
+    """Return the folder of a run's curves: `log_dir` if they can continue there, or a new one.
 
-    `log_dir` and `run_id` are "" where there are none so far.
+    `log_dir` and `run_id` are "" for a new run.
     """
     if is_log_dir(log_dir, config.experiment_name):
-        reason = why_not_in(log_dir, run_id, get_weights_folder(config))
+        reason = why_not_continued(log_dir, run_id, WeightsFolder.of(config).path)
         if not reason:
             return log_dir
-        print(f"{reason}: this run starts curves of its own")
+        print(f"{reason}: this run starts new curves")
     return new_log_dir(config.experiment_name)
 
 
 def build_run(config: Config, data: RunData, device: torch.device, precision: torch.dtype) -> Run:
-    """Return a run at its beginning, with new weights."""
-    tokenizers = (data.train.tokenizer_src, data.train.tokenizer_tgt)
-    model = get_model(config, *(tokenizer.size for tokenizer in tokenizers))
-    if not config.shard:  # else it may be too large for the device
+    """Return a run at its start, with new weights."""
+    model = get_model(config, *data.train.tokenizers.sizes)
+    if not config.shard:  # a model to be sharded may be too large for the device
         model.to(device)
     if config.compile:
-        model.vectors = torch.compile(model.vectors, dynamic=True)
+        model.hidden_states = torch.compile(model.hidden_states, dynamic=True)
     return Run(
         config=config,
         model=model,
@@ -115,30 +119,10 @@ def build_run(config: Config, data: RunData, device: torch.device, precision: to
     )
 
 
-def tell_start(run: Run, path: Path | None, state: dict | None) -> None:
-    """Print what a run is, and where it goes on."""
-    parameters = sum(p.numel() for p in run.model.parameters())
-    share = f" ({local_size(run.model):,} in each process)" if run.config.shard else ""
-    print(
-        f"{parameters:,} parameters{share}, {run.device}, "
-        f"{str(run.precision).removeprefix('torch.')}; "
-        f"weights in {get_weights_folder(run.config)}, curves in {run.log_dir}"
-    )
-    if state is None:
-        return
-    print(f"going on from {path}: epoch {state['epoch']}, update {state['global_step']}")
-    if state["processes"] != processes.count():
-        of_update = run.config.accumulate * processes.count()
-        print(
-            f"processes: the checkpoint says {state['processes']}, now {processes.count()}: an "
-            f"update takes {of_update} batches; no pair is left out or taken twice"
-        )
-
-
 def start_run(config: Config) -> Run:
-    """Build a run, or bring it back from the checkpoint that `preload` names.
+    """Build a run, or restore it from the checkpoint that `preload` names.
 
-    What a user can get wrong is found here, before anything is written.
+    Raises ValueError or OSError for a user's mistake, before anything is written.
     """
     check_processes(config)
     device = get_device(config.device)
@@ -158,7 +142,7 @@ def start_run(config: Config) -> Run:
             changes = check_same_run(saved, config, in_epoch=state["batch"] > 0)
         except ValueError as error:
             raise ValueError(f"{path} does not fit: {error}") from None
-        same_folder = path.parent == get_weights_folder(config)
+        same_folder = path.parent == WeightsFolder.of(config).path
         same_curves = same_folder and saved.experiment_name == config.experiment_name
         log_dir = state["log_dir"] if same_curves else ""
         run_id = state["run_id"] if same_folder else ""
@@ -168,7 +152,7 @@ def start_run(config: Config) -> Run:
     run = build_run(config, data, device, precision)
     if state is not None:
         run.restore(path, state)
-    batches = len(batches_of(config, data.train, run.progress.epoch, run.progress.pool))
+    batches = len(form_pool_batches(config, data.train, run.progress.epoch, run.progress.pool))
     if state is not None:
         check_position(run, path, batches)
     run.plan(batches)
@@ -176,8 +160,8 @@ def start_run(config: Config) -> Run:
         shard(run.model, run.optimizer, device)
     run.log_dir = processes.from_main(lambda: choose_log_dir(config, log_dir, run_id))
     run.run_id = processes.from_main(lambda: run_id or uuid.uuid4().hex)
-    tell_start(run, path, state)
+    print(*describe_start(run, path, state), sep="\n")
     if state is None and processes.is_main():
-        write_attempt(run, new_tokenizers)
+        write_attempt(config, run.log_dir, run.run_id, new_tokenizers)
         write_tokenizers(config, data, new_tokenizers, made_by_us=attempt["tokenizers"])
     return run

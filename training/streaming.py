@@ -1,4 +1,4 @@
-"""Training pairs that are read while they are trained on, for what should not be loaded whole."""
+"""Streaming: reading the training pairs pool by pool while training on them."""
 
 import json
 from collections.abc import Iterator
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config import Config
+from corpus.cleaning import clean_rows
 from corpus.hub import in_one_line
-from corpus.pairs import clean_rows, fingerprint, named_sources
+from corpus.pairs import fingerprint, named_sources
 from corpus.sources import find_rows
-from corpus.tokenizer import Tokenizer
+from corpus.tokenizer import TokenizerPair
 from dataset import BilingualDataset, NoPairFits
 
 if TYPE_CHECKING:
@@ -19,20 +20,20 @@ if TYPE_CHECKING:
 class Stream:
     """The pairs of a run's `datasource`, encoded pool by pool.
 
-    A pool is `pool_size` pairs in the source's order, less those that cleaning drops. The next one
-    is encoded when one is asked for, and no more. A position is where a pool begins, as text for a
-    checkpoint: "" is the beginning of the source, and also its end.
+    A pool is `pool_size` pairs in the order of the source, minus those that cleaning drops. One
+    pool is encoded ahead. A position says where a pool begins, as text for a checkpoint: "" is the
+    beginning of the source, and also its end.
     """
 
-    def __init__(self, config: Config, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    def __init__(self, config: Config, tokenizers: TokenizerPair) -> None:
         self.config, self.tokenizers = config, tokenizers
-        self.position = ""  # of the pool that is at hand
+        self.position = ""  # of the pool that is encoded ahead
         self.ahead: Pool | None = None  # that pool
 
     def read(self, position: str) -> tuple[BilingualDataset, str]:
         """Return the pool at a position, and the position of the next.
 
-        Raises ValueError where another pool is there, or none, and like `read_pools`.
+        Raises ValueError if a different pool, or none, is at that position, and like `read_pools`.
         """
         if not position or position != self.position:
             self._go_to(position)
@@ -54,9 +55,9 @@ class Stream:
             raise ValueError(f"{source} has no pair to train on {where}")
         if digest not in (None, self.ahead.digest):
             raise ValueError(
-                f"{source} does not go on after its first {start[0]:,} pairs as it did: they are "
-                "other pairs, or come from elsewhere (a cache, another kind of file); bring back "
-                "what was read before, or start anew with --model_folder NAME"
+                f"{source} does not continue after its first {start[0]:,} pairs as it did before: "
+                "the pairs changed, or come from another place (a cache, another kind of file); "
+                "restore the source, or start a new run with --model_folder NAME"
             )
 
     def _next_pool(self) -> "Pool | None":
@@ -64,7 +65,7 @@ class Stream:
             print(words)
             try:
                 if len(pairs):
-                    encoded = BilingualDataset(pairs, *self.tokenizers, self.config.seq_len)
+                    encoded = BilingualDataset(pairs, self.tokenizers, self.config.seq_len)
                     return Pool(encoded, end, fingerprint(pairs))
             except NoPairFits as error:
                 print(error)
@@ -73,14 +74,14 @@ class Stream:
 
 @dataclass(frozen=True)
 class Pool:
-    """Encoded pairs, the place in the source where they end, and a hash of their texts."""
+    """Encoded pairs, where in the source they end, and a hash of their texts."""
 
     pairs: BilingualDataset
     end: "Place"
     digest: str
 
 
-# After so many rows, and what the library needs to go on from there.
+# A place in the source: the number of rows before it, and the library's state to continue there.
 Place = tuple[int, dict]
 
 
@@ -97,17 +98,20 @@ def _parsed(position: str, source: str) -> tuple[int, dict, str]:
 
 
 def check_one_source(config: Config) -> None:
-    """Raise ValueError unless the datasource of a run that streams is one, without a weight."""
+    """Raise ValueError unless the datasource of a streaming run is one source without a weight."""
     source = config.datasource
     if named_sources(source, config.lang_src, config.lang_tgt) != [(source, None)]:
         raise ValueError(
-            f"streaming reads one source, without a weight, not datasource ({source}): name one, "
-            "or leave --streaming out"
+            f"streaming reads one source without a weight, not datasource ({source}): name one, "
+            "or remove --streaming"
         )
 
 
 def first_pairs(config: Config) -> "Dataset":
-    """Return the cleaned pairs of the first pool that has any: what tokenizers learn from."""
+    """Return the cleaned pairs of the first pool that has any; tokenizers are trained on them.
+
+    Raises ValueError if no pool has any.
+    """
     for pairs, _, _ in read_pools(config):
         if len(pairs):
             return pairs
@@ -120,7 +124,7 @@ def first_pairs(config: Config) -> "Dataset":
 def read_pools(
     config: Config, count: int = 0, state: dict | None = None
 ) -> "Iterator[tuple[Dataset, Place, str]]":
-    """Yield the cleaned pairs of pool after pool, the place after each, and in words what was read.
+    """Yield for each pool its cleaned pairs, the place after it, and a message on what was read.
 
     Begins at the place (count, state). Raises ValueError or FileNotFoundError, in one line.
     """
@@ -136,6 +140,6 @@ def read_pools(
             yield pairs, (count, rows.state_dict()), words
     except MemoryError:
         raise
-    except Exception as error:  # the library raises whatever its parsers and its network raise
+    except Exception as error:  # the library passes on the errors of its parsers and of the network
         after = f" after its first {count:,} pairs" if count else ""
         raise ValueError(f"{source} cannot be read{after}: {in_one_line(error)}") from None

@@ -1,4 +1,4 @@
-"""One optimizer update: its rate, its seed, its gradient, and what happens when that is bad."""
+"""One optimizer update: its seed, its gradient, and what happens if that is not finite."""
 
 import itertools
 import math
@@ -8,79 +8,82 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from config import Config
 from dataset import Batch
 from device import attention_kernels, is_out_of_memory
 from training import processes
+from training.loss import cross_entropy_sum
 from training.run import Run, Update
+from training.schedule import learning_rate
 from training.sharding import after_backward, whole
-from training.validation import target_loss
 
-LOGITS_AT_ONCE = 512
-
-
-def learning_rate(step: int, config: Config, total_updates: float) -> float:
-    """Return the rate of update `step`, counted from 1 (section 5.3, with its peak at `lr`).
-
-    After warm-up it falls with the root of the step, as in the paper, or in a straight line to
-    almost nothing at the last of `total_updates`.
-    """
-    if config.schedule == "linear":
-        falling = max(total_updates - step + 1, 1) / max(total_updates - config.warmup + 1, 1)
-    else:
-        falling = math.sqrt(config.warmup / step)
-    return config.lr * min(step / config.warmup, falling)
+LOGITS_AT_ONCE = 512  # target tokens
 
 
 def seed_update(seed: int, step: int, rank: int = 0) -> None:
-    """Seed dropout for one update, so that a resumed run draws what the first would have."""
+    """Seed dropout for one update, so that a resumed run draws the same random numbers."""
     state = np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)
     torch.manual_seed(int(state[0]))
 
 
 def train_update(run: Run, batches: list[Batch]) -> int:
-    """Do one update by the mean loss per real target token over all batches of all processes.
+    """Do one update by the mean loss per target token over all batches of all processes.
 
-    Returns the number of those tokens; `batches` are this process's, and may be none. The update is
-    left out, but counted, when its loss or gradient is not finite; the device decides that, so
-    that nothing waits for it. `settle_updates` tells afterwards.
+    `batches` are those of this process, possibly none. Returns the number of target tokens in all
+    processes. The update is skipped, but counted, if its loss or gradient is not finite. The device
+    decides that, so that nothing waits for it; `collect_updates` reports it later.
     """
     config, optimizer, scaler = run.config, run.optimizer, run.scaler
     step = run.progress.global_step + 1
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, config, run.total_updates)
 
-    tokens = processes.total(sum(batch.tokens for batch in batches))
+    tokens = processes.sum_over_ranks(sum(batch.tokens for batch in batches))
     loss = accumulate_gradient(run, batches, tokens)
-    loss = add_up_gradients(run, loss)
+    loss = sum_gradients(run, loss)
     scaler.unscale_(optimizer)
     norm = whole(nn.utils.clip_grad_norm_(run.model.parameters(), config.clip_norm or math.inf))
-    # The fused Adam leaves weights and its own state as they are where this is 1.
-    optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()
-    if scaler.is_enabled():  # it has a note of its own, of the gradient alone
-        for found in scaler._found_inf_per_device(optimizer).values():
-            found.copy_(torch.maximum(found, optimizer.found_inf))
+    skip_if_nonfinite(optimizer, scaler, loss.isfinite() & norm.isfinite())
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
 
     pairs = [index for batch in batches for index in batch.indices]
-    run.unread.append(Update(step, loss, norm, tokens, pairs))
+    run.pending_updates.append(Update(step, loss, norm, tokens, pairs))
     run.progress.global_step = step
     return tokens
 
 
-def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
-    """Add up the gradient of these batches' loss, divided by `tokens`; returns the summed loss.
+def skip_if_nonfinite(
+    optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, is_finite: Tensor
+) -> None:
+    """Let the next step leave weights and moments unchanged if `is_finite` () is False.
 
-    When memory does not suffice, the largest batch is cut in two and all is done again: the
-    gradient is the same. Raises MemoryError when that batch is a single pair.
+    Raises RuntimeError if this version of torch lacks the names that it uses: the attribute
+    `found_inf` of a fused optimizer, and the scaler's private `_found_inf_per_device` (read in
+    torch 2.13).
+    """
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        raise RuntimeError(f"torch {torch.__version__}: the optimizer does not read found_inf")
+    found_inf = 1.0 - is_finite.float()
+    optimizer.found_inf = found_inf
+    if scaler.is_enabled():  # it has a flag for the gradient only, and replaces the optimizer's
+        if not hasattr(scaler, "_found_inf_per_device"):
+            raise RuntimeError(f"torch {torch.__version__}: no GradScaler._found_inf_per_device")
+        for flag in scaler._found_inf_per_device(optimizer).values():
+            flag.copy_(torch.maximum(flag, found_inf))
+
+
+def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
+    """Accumulate the gradient of these batches' loss, divided by `tokens`; return the summed loss.
+
+    If memory does not suffice, the largest batch is split in two and all batches are computed
+    again: the gradient is the same. Raises MemoryError if that batch is a single pair.
     """
     config, device = run.config, run.device
     seed_update(config.seed, run.progress.global_step + 1, processes.rank())
     total = torch.zeros((), device=device)
-    if config.shard:  # all must compute equally often, as they gather their weights together
-        missing = processes.largest(len(batches)) - len(batches)
+    if config.shard:  # all processes compute equally often, because they gather weights together
+        missing = processes.max_over_ranks(len(batches)) - len(batches)
         batches = [*batches, *[run.data.train.empty_batch().to(device)] * missing]
     try:
         for number, batch in enumerate(batches, start=1):
@@ -91,10 +94,10 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
             raise
         if config.shard:
             raise MemoryError(
-                f"{device} has not enough memory for a batch, which cannot be cut where weights "
+                f"{device} has not enough memory for a batch, which cannot be split if weights "
                 f"are sharded: lower --batch_tokens ({config.batch_tokens})"
             ) from None
-    # Only here, as the exception holds what was computed.
+    # Outside the handler, because the exception keeps the computed tensors in memory.
     run.optimizer.zero_grad(set_to_none=True)
     largest = max(batches, key=lambda batch: batch.src.numel() + batch.tgt_in.numel())
     size = len(largest.indices)
@@ -104,42 +107,42 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
             f"not fit into the memory of {device}: lower --seq_len ({config.seq_len}), which drops "
             f"such pairs, or the model's size; --batch_tokens ({config.batch_tokens}) cannot help"
         )
-    if not run.has_cut_batches:
+    if not run.has_split_batches:
         tqdm.write(
-            f"{device} has not enough memory for a batch of {size} pairs: it is cut in two, as "
-            "others may be, with the same gradient; a --batch_tokens below "
-            f"{config.batch_tokens} is faster"
+            f"{device} has not enough memory for a batch of {size} pairs: splitting such batches "
+            f"in two, with the same gradient; a --batch_tokens below {config.batch_tokens} is "
+            "faster"
         )
-        run.has_cut_batches = True
-    halves = [half.to(device) for half in run.data.train.cut(largest)]
+        run.has_split_batches = True
+    halves = [half.to(device) for half in run.data.train.split(largest)]
     return accumulate_gradient(run, [b for b in batches if b is not largest] + halves, tokens)
 
 
-def add_up_gradients(run: Run, loss: Tensor) -> Tensor:
-    """Give each process the gradient of all, and return the loss of all.
+def sum_gradients(run: Run, loss: Tensor) -> Tensor:
+    """Sum the gradients over all processes, and return the sum of their losses.
 
-    Done by hand, and not by DistributedDataParallel, which wants as many backward passes of every
-    process as of the others: here one may have fewer batches, or cut one. Where weights are
-    sharded, the backward pass has done it.
+    DistributedDataParallel cannot do it: it needs equally many backward passes in all processes,
+    and here a process may have fewer batches, or split one. If weights are sharded, the backward
+    pass has summed the gradients already.
     """
-    if processes.count() == 1:
+    if processes.world_size() == 1:
         return loss
     if run.config.shard:
-        return processes.add_up([loss])[0]
+        return processes.all_reduce_sum([loss])[0]
     weights = list(run.model.parameters())
     gradients = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
-    loss, *gradients = processes.add_up([loss, *gradients])
+    loss, *gradients = processes.all_reduce_sum([loss, *gradients])
     for weight, gradient in zip(weights, gradients, strict=True):
         weight.grad = gradient
     return loss
 
 
 def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
-    """Add the gradient of a batch's loss, divided by `tokens`; returns the summed loss.
+    """Add the gradient of a batch's loss, divided by `tokens`; return the summed loss.
 
-    Logits are made for real tokens alone, and for a few at a time, whose gradient is taken before
-    the next are made: with the vocabulary they are the largest tensor of all. The last batch of an
-    update is where sharded gradients are exchanged.
+    Logits are computed only for non-padding tokens, `LOGITS_AT_ONCE` at a time, and the gradient of
+    each group before the next one: with the vocabulary, logits would be the largest tensor. After
+    the last batch of an update, sharded gradients are exchanged.
     """
     config, model = run.config, run.model
     total = torch.zeros((), device=run.device)
@@ -147,52 +150,52 @@ def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
         run.device.type, run.precision, enabled=run.precision != torch.float32
     )
     with autocast, attention_kernels(run.device, run.precision):
-        x = model.vectors(batch.src, batch.src_mask, batch.tgt_in)
-        real = x.flatten(0, 1)[batch.real]  # (tokens of the batch, D)
-        labels = batch.tgt_out.flatten()[batch.real]
-        vectors = real.detach().requires_grad_()
+        hidden_states = model.hidden_states(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
+        hidden_states = hidden_states.flatten(0, 1)[batch.target_positions]  # (tokens, D)
+        labels = batch.tgt_out.flatten()[batch.target_positions]  # (tokens,)
+        inputs = hidden_states.detach().requires_grad_()
         if config.shard:
             after_backward(model, free=False, exchange=False)
-        for some, their_labels in zip(
-            vectors.split(LOGITS_AT_ONCE), labels.split(LOGITS_AT_ONCE), strict=True
+        for some_inputs, some_labels in zip(
+            inputs.split(LOGITS_AT_ONCE), labels.split(LOGITS_AT_ONCE), strict=True
         ):
-            logits = model.project(some)
-            loss = target_loss(logits, their_labels, run.pad_id, config.label_smoothing)
+            logits = model.project(some_inputs)
+            loss = cross_entropy_sum(logits, some_labels, run.pad_id, config.label_smoothing)
             run.scaler.scale(loss / tokens).backward()
             total += loss.detach()
     if config.shard:
         after_backward(model, free=True, exchange=is_last)
-    real.backward(vectors.grad)
+    hidden_states.backward(inputs.grad)
     return total
 
 
-def settle_updates(run: Run) -> None:
-    """Add the numbers of the last updates to the window, and report those that were left out.
+def collect_updates(run: Run) -> None:
+    """Add losses and norms of the pending updates to the window, and report the skipped ones.
 
-    Waits for the device. Raises ArithmeticError when `max_bad_updates` in a row were left out.
+    Waits for the device. Raises ArithmeticError if `max_bad_updates` in a row were skipped.
     """
-    config, progress, updates = run.config, run.progress, run.unread
+    config, progress, updates = run.config, run.progress, run.pending_updates
     if not updates:
         return
     numbers = torch.stack([torch.stack([each.loss, each.norm]) for each in updates]).tolist()
-    run.unread = []
+    run.pending_updates = []
     for update, (loss, norm) in zip(updates, numbers, strict=True):
         if math.isfinite(loss) and math.isfinite(norm):
             progress.skipped_in_row = 0
-            progress.add(loss, norm, update.tokens)
+            progress.add_update(loss, norm, update.tokens)
             continue
         progress.skipped += 1
         progress.skipped_in_row += 1
         rate = learning_rate(update.step, config, run.total_updates)
-        pairs = itertools.chain(*processes.gathered(update.pairs))
+        pairs = itertools.chain(*processes.gather(update.pairs))
         tqdm.write(
-            f"update {update.step} is left out ({progress.skipped} so far): loss {loss}, gradient "
+            f"update {update.step} is skipped ({progress.skipped} so far): loss {loss}, gradient "
             f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, pairs))}"
         )
         if progress.skipped_in_row >= config.max_bad_updates:
             raise ArithmeticError(
                 f"{progress.skipped_in_row} updates in a row, up to update {update.step} (lr "
-                f"{rate:.2g}), had a loss or a gradient that is not finite: stopped, and nothing "
-                "of them is saved; go on from the last checkpoint, if any, with a lower --lr or a "
-                "longer --warmup, or raise --max_bad_updates"
+                f"{rate:.2g}), had a loss or gradient that is not finite: training stopped and "
+                "saved none of them; resume from the last checkpoint, if any, with a lower --lr or "
+                "a longer --warmup, or raise --max_bad_updates"
             )

@@ -1,1 +1,1 @@
-"""Decoding, the translator, what attention looks at, the CTranslate2 engine, metrics."""
+"""Decoding, the translator and its options, metrics, attention pictures, the CTranslate2 engine."""

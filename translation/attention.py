@@ -1,4 +1,4 @@
-"""What the decoder's cross-attention looks at, and pictures of it."""
+"""The weights of cross-attention, and heat maps of them."""
 
 import math
 from typing import TYPE_CHECKING
@@ -16,29 +16,17 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def cross_attention(model: Transformer, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
-    """Return how much each target token attends to each source token: (N, B, h, T, S).
+    """Return the cross-attention weights of all decoder layers, (N, B, h, T, S).
 
-    src is (B, S), src_mask (B, 1, 1, S), tgt (B, T) the decoder's input. Over S they add up to 1.
+    src is (B, S), src_mask (B, 1, 1, S), tgt (B, T) the decoder's input. Over S they sum to 1.
     """
-    weights = []
-
-    def note(attention, arguments, keywords) -> None:
-        weights.append(attention.weights(*arguments, mask=keywords["mask"]))
-
-    handles = [
-        layer.cross_attention.sublayer.register_forward_pre_hook(note, with_kwargs=True)
-        for layer in model.decoder.layers
-    ]
-    try:
-        model.vectors(src, src_mask, tgt)
-    finally:
-        for handle in handles:
-            handle.remove()
+    weights: list[Tensor] = []
+    model.decode(model.encode(src, src_mask), src_mask, tgt, weights=weights)
     return torch.stack(weights)
 
 
 def tokens_of(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    """Return the text of each id by itself, or its token where nothing of it can be seen whole."""
+    """Return the text of each id, or its vocabulary entry if that text is not printable."""
     texts = [tokenizer.backend.decode([i], skip_special_tokens=False).strip() for i in ids]
     entries = [tokenizer.backend.id_to_token(i) for i in ids]
     return [
@@ -48,10 +36,10 @@ def tokens_of(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 
 
 def draw(weights: Tensor, src_tokens: list[str], tgt_tokens: list[str]) -> "Figure":
-    """Return a heat map of weights (heads, T, S), a panel a head, with tokens on its axes."""
+    """Return a heat map of weights (heads, T, S): one panel per head, with tokens on its axes."""
     from matplotlib.figure import Figure
 
-    # Tokens may hold dollar signs, which would begin a formula.
+    # matplotlib reads text between dollar signs as a formula.
     labels, families = drawable(token.replace("$", r"\$") for token in [*src_tokens, *tgt_tokens])
     heads, height, width = weights.shape
     columns = math.ceil(math.sqrt(heads))

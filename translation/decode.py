@@ -1,4 +1,4 @@
-"""Turning source ids into target ids, one token at a time, over a cache of keys and values."""
+"""Decoding: source ids to target ids, token by token, with a cache of keys and values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-# The longest output, in tokens beyond the source's (section 6.1 of the paper).
+# The maximum output length is the source length plus this (section 6.1).
 EXTRA_LENGTH = 50
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation as ids without [SOS]; it ends with [EOS] unless it was cut.
+    """A translation as ids without [SOS]; it ends with [EOS] unless it reached its limit.
 
-    `log_probability` is the natural logarithm of its probability, summed over its tokens;
-    `score` is that divided by the length penalty.
+    `log_probability` is the natural logarithm of its probability, summed over its tokens. `score`
+    is the log-probability divided by the length penalty.
     """
 
     ids: list[int]
@@ -26,15 +26,21 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a translation may not be, as rules on the scores of its next token."""
+    """Rules that forbid tokens at each step.
 
-    min_length: int = 0  # fewest tokens before [EOS]
-    no_repeat_ngram: int = 0  # no group of so many tokens twice (0: as often as it likes)
-    banned: tuple[int, ...] = ()  # ids that never come, such as [UNK]
-    prefix: tuple[int, ...] = ()  # how every translation begins
+    To add a rule, add a field, and its effect in `apply`.
+    """
+
+    min_length: int = 0  # minimum number of tokens before [EOS]
+    no_repeat_ngram: int = 0  # no group of N tokens twice (0: off)
+    banned: tuple[int, ...] = ()  # ids that never occur, such as [UNK]
+    prefix: tuple[int, ...] = ()  # ids with which every translation begins
 
     def apply(self, scores: Tensor, outputs: list[list[int]], eos_id: int) -> None:
-        """Set the scores (rows, V) of what may not follow each row's output to -inf, in place."""
+        """Set the scores (rows, V) of forbidden next tokens to -inf, in place.
+
+        `outputs` has the tokens of each row so far.
+        """
         length = len(outputs[0])
         if length < len(self.prefix):
             forced = scores[:, self.prefix[length]].clone()
@@ -55,12 +61,12 @@ class Rules:
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """Return what log-probabilities are divided by (Wu et al., 2016, section 7)."""
+    """Return the divisor of a log-probability for an output length (Wu et al., 2016, section 7)."""
     return ((5 + length) / 6) ** alpha
 
 
 def output_limits(model: nn.Module, src_mask: Tensor) -> list[int]:
-    """Return the most tokens of each output: its source's and 50 more, if the model has them."""
+    """Return the maximum length of each output: its source's + 50, within the model's positions."""
     limit = src_mask.sum(dim=(1, 2, 3)) + EXTRA_LENGTH
     return limit.clamp(max=model.tgt_seq_len).tolist()
 
@@ -71,9 +77,9 @@ def greedy_decode(
 ) -> list[list[int]]:
     """Translate a batch of sentences by taking the likeliest token at each step.
 
-    src is (B, S), src_mask (B, 1, 1, S). Returns B lists of target ids without [SOS]; a list
-    ends with [EOS] unless it was cut: at the source's length (with [SOS] and [EOS]) + 50, or at the
-    end of the model's position table. A sentence's result does not depend on its batch.
+    src is (B, S), src_mask (B, 1, 1, S). Returns B lists of target ids without [SOS]. A list ends
+    with [EOS] unless it reached its limit: the source length (with [SOS] and [EOS]) + 50, or the
+    number of the model's positions. The result for a sentence does not depend on its batch.
     """
 
     def likeliest(logits: Tensor, decoding: list[int], outputs: list[list[int]]) -> Tensor:
@@ -97,10 +103,10 @@ def sample(
 ) -> list[Hypothesis]:
     """Draw a translation of each sentence of a batch, token by token.
 
-    A token's chance is the softmax of its logit over `temperature`, among the `top_k` likeliest
-    (0: among all). src is (B, S), src_mask (B, 1, 1, S); `seeds` has any numbers for each row,
-    which with its sentence decide its translation, whatever the batch. Cut like `greedy_decode`.
-    The log-probability is the model's own, at temperature 1.
+    The probability of a token is the softmax of its logit divided by `temperature`, among the
+    `top_k` likeliest (0: all). src is (B, S), src_mask (B, 1, 1, S). `seeds` has numbers for each
+    row: they and the sentence determine its translation, whatever the batch. Limits are those of
+    `greedy_decode`. Log-probabilities are the model's own, at temperature 1.
     """
     generators = [np.random.default_rng(list(seed)) for seed in seeds]
     sums = [0.0] * len(src)
@@ -109,7 +115,7 @@ def sample(
         scores = logits.float().log_softmax(dim=-1)  # (rows, V)
         rules.apply(scores, [outputs[i] for i in decoding], eos_id)
         best, ids = scores.topk(min(top_k, scores.size(1)) if top_k else scores.size(1))
-        # On the CPU in double precision, where a running sum is exact enough for any vocabulary.
+        # In double precision on the CPU: a running sum over a large vocabulary needs it.
         chances = (best.cpu().double() / temperature).softmax(dim=-1).cumsum(dim=-1)
         draws = torch.tensor([[generators[i].random()] for i in decoding], dtype=torch.float64)
         places = (chances <= draws * chances[:, -1:]).sum(dim=-1, keepdim=True).to(ids.device)
@@ -129,10 +135,10 @@ def _token_by_token(
     eos_id: int,
     choose: Callable[[Tensor, list[int], list[list[int]]], Tensor],
 ) -> list[list[int]]:
-    """Return what `choose` makes of each sentence of a batch.
+    """Return the output of each sentence of a batch, with next tokens chosen by `choose`.
 
-    It takes the logits (rows, V) of the sentences whose numbers it is given, and what all have
-    said so far, and returns the next tokens (rows,). A sentence that has ended leaves the batch.
+    `choose` takes the logits (rows, V), the sentence number of each row, and the outputs of all
+    sentences so far, and returns the next tokens (rows,). A finished sentence leaves the batch.
     """
     encoder_output = model.encode(src, src_mask)
     limits = output_limits(model, src_mask)
@@ -171,13 +177,13 @@ def beam_search(
     n_best: int = 1,
     rules: Rules = Rules(),  # noqa: B008 (it is frozen)
 ) -> list[list[Hypothesis]]:
-    """Translate a batch of sentences, keeping the `beam_size` likeliest beginnings of each.
+    """Translate a batch of sentences by beam search with `beam_size` hypotheses each.
 
     src is (B, S), src_mask (B, 1, 1, S). Returns for each sentence its `n_best` hypotheses, best
     first by log-probability / ((5 + length) / 6) ** alpha, where the length counts [EOS] (Wu et
-    al., 2016, section 7). A sentence ends when none that goes on can still enter the n_best, or,
-    with alpha above 0, when beam_size hypotheses have ended. Cut and batched like `greedy_decode`,
-    which beam_size 1 equals.
+    al., 2016, section 7). The search of a sentence ends when no unfinished hypothesis can enter the
+    n_best, or, with alpha above 0, when beam_size hypotheses have ended. Limits are those of
+    `greedy_decode`, which equals beam_size 1.
     """
     limits = output_limits(model, src_mask)
     encoder_output = model.encode(src, src_mask).repeat_interleave(beam_size, dim=0)
@@ -191,7 +197,7 @@ def beam_search(
         scores = model.project(x[:, -1]).float().log_softmax(dim=-1)  # (rows, V)
         rules.apply(scores, [ids for i in live for ids in searches[i].outputs], eos_id)
         scores += scores.new_tensor([s for i in live for s in searches[i].sums]).unsqueeze(1)
-        # One candidate may end each beam, so with twice as many the beam stays full.
+        # Each hypothesis may end with one candidate; twice as many candidates keep the beam full.
         wanted = min(2 * beam_size, beam_size * scores.size(1))
         best, places = scores.view(len(live), -1).topk(wanted)
         beams, ids = places // scores.size(1), places % scores.size(1)
@@ -215,19 +221,19 @@ def beam_search(
 
 
 class _Search:
-    """The beam of one sentence."""
+    """The beam search of one sentence."""
 
     def __init__(self, limit: int, beam_size: int, n_best: int, alpha: float, eos_id: int) -> None:
         self.limit, self.beam_size, self.n_best = limit, beam_size, n_best
         self.alpha, self.eos_id = alpha, eos_id
         self.outputs: list[list[int]] = [[] for _ in range(beam_size)]
-        self.sums = [0.0] + [float("-inf")] * (beam_size - 1)  # all begin alike: one counts
-        self.parents = list(range(beam_size))  # the beam that each came from
+        self.sums = [0.0] + [float("-inf")] * (beam_size - 1)  # at first only one counts
+        self.parents = list(range(beam_size))  # the hypothesis that each continues
         self.ended: list[Hypothesis] = []
         self.is_done = False
 
     def step(self, sums: list[float], parents: list[int], ids: list[int]) -> None:
-        """Take the best candidates for the next token, best first."""
+        """Continue with the best candidates for the next token, best first."""
         candidates = list(zip(sums, parents, ids, strict=True))
         going_on = []
         for rank, (total, parent, token) in enumerate(candidates):
@@ -245,19 +251,21 @@ class _Search:
             self.sums, self.parents, self.outputs = map(list, zip(*going_on, strict=True))
 
     def is_decided(self, going_on: list[tuple]) -> bool:
-        """Tell whether no beginning can still become one of the n_best."""
+        """Return whether no unfinished hypothesis can still become one of the n_best."""
         if len(self.ended) < self.n_best:
             return going_on[0][0] == float("-inf")
         worst = sorted(hypothesis.score for hypothesis in self.ended)[-self.n_best]
-        # A sum of logarithms only falls; the penalty is kindest to the longest.
+        # A log-probability can only decrease, and the penalty divides most at the limit.
         return going_on[0][0] / self.penalty(self.limit) <= worst
 
     def penalty(self, length: int) -> float:
+        """Return the length penalty of this search."""
         return length_penalty(length, self.alpha)
 
     def results(self) -> list[Hypothesis]:
+        """Return the n_best hypotheses, best first."""
         best_first = sorted(self.ended, key=lambda hypothesis: -hypothesis.score)
-        if not best_first:  # the rules left no token to go on with, nor an end
+        if not best_first:  # the rules allowed no token at all
             score = self.sums[0] / self.penalty(len(self.outputs[0]))
             best_first = [Hypothesis(self.outputs[0], self.sums[0], score)]
         return best_first[: self.n_best]

@@ -1,4 +1,4 @@
-"""CTranslate2, an engine for production: a model of ours written for it, and run by it."""
+"""CTranslate2, an engine for production: writing a model for it, and translating with it."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,16 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from config import Config, config_from_dict
-from corpus.tokenizer import load_tokenizer
+from console import print_note
+from corpus.tokenizer import TokenizerPair, load_tokenizer
 from device import get_device
 from model import MultiHeadAttentionBlock, ResidualConnection, Transformer
 from translation.decode import EXTRA_LENGTH, Hypothesis, length_penalty
-from translation.trained import Trained, note
-from translation.translator import Options, Translator
+from translation.loading import LoadedModel
+from translation.options import Options
+from translation.translator import Translator
 
 
 def import_ctranslate2() -> ModuleType:
-    """Return the optional library; ValueError says how to get it where it is missing."""
+    """Return the optional library; raises ValueError with the pip command if it is missing."""
     try:
         import ctranslate2
     except ImportError:
@@ -29,7 +31,7 @@ def import_ctranslate2() -> ModuleType:
 def to_spec(
     model: Transformer, config: Config, src_vocabulary: list[str], tgt_vocabulary: list[str]
 ) -> object:
-    """Return a model's weights and vocabularies as a `ctranslate2.specs.TransformerSpec`."""
+    """Return weights and vocabularies of a model as a `ctranslate2.specs.TransformerSpec`."""
     spec = import_ctranslate2().specs.TransformerSpec.from_config(
         (config.N, config.N), config.h, pre_norm=config.norm == "pre"
     )
@@ -60,15 +62,15 @@ def to_spec(
     return spec
 
 
-def export_ctranslate2(folder: Path, trained: Trained, quantization: str | None) -> None:
-    """Write a model that CTranslate2 runs, its tokenizers, and how to run it, into folder."""
-    tokenizers = (trained.tokenizer_src, trained.tokenizer_tgt)
-    spec = to_spec(trained.model, trained.config, *(each.vocabulary() for each in tokenizers))
+def export_ctranslate2(folder: Path, loaded: LoadedModel, quantization: str | None) -> None:
+    """Write a model for CTranslate2, its tokenizers and a README into a new folder."""
+    tokenizers = loaded.tokenizers
+    spec = to_spec(loaded.model, loaded.config, *(each.vocabulary() for each in tokenizers))
     spec.optimize(quantization=quantization)
     folder.mkdir()
     spec.save(str(folder))
 
-    text = json.dumps(asdict(trained.config), indent=2)
+    text = json.dumps(asdict(loaded.config), indent=2)
     (folder / "run.json").write_text(text + "\n", "utf-8")
     for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
         (folder / f"tokenizer_{side}.json").write_text(tokenizer.to_json(), "utf-8")
@@ -86,11 +88,12 @@ HOW_TO_RUN = """\
 
 
 def plain(tensor: Tensor) -> object:
+    """Return a tensor as a float32 NumPy array."""
     return tensor.detach().float().cpu().numpy()
 
 
 def set_linear(spec: object, *linears: nn.Linear) -> None:
-    """Give a spec the weights of a linear map, or of several one below the other."""
+    """Set the weights of a spec from one linear map, or from several, concatenated by rows."""
     import numpy as np
 
     spec.weight = np.concatenate([plain(linear.weight) for linear in linears])
@@ -98,10 +101,12 @@ def set_linear(spec: object, *linears: nn.Linear) -> None:
 
 
 def set_norm(spec: object, norm: nn.LayerNorm) -> None:
+    """Set the weights of a spec from a layer normalisation."""
     spec.gamma, spec.beta = plain(norm.weight), plain(norm.bias)
 
 
 def set_attention(spec: object, sublayer: ResidualConnection, is_self: bool) -> None:
+    """Set the weights of a spec from an attention block and its layer normalisation."""
     attention: MultiHeadAttentionBlock = sublayer.sublayer
     queries, keys, values = attention.w_q, attention.w_k, attention.w_v
     groups = [[queries, keys, values]] if is_self else [[queries], [keys, values]]
@@ -112,31 +117,33 @@ def set_attention(spec: object, sublayer: ResidualConnection, is_self: bool) -> 
 
 @dataclass(frozen=True)
 class ExportedTranslator(Translator):
-    """A model that `export.py` made for CTranslate2, run by that engine.
+    """Translates with a model that `export.py` wrote for CTranslate2, by that engine.
 
-    Its translations are ours, but for the rules (min_length, no_repeat_ngram, ban_unknown): it
-    shares the probability of what they forbid out among the other tokens, and may choose others.
+    Its translations equal ours except with rules (min_length, no_repeat_ngram, ban_unknown): the
+    engine renormalises the probabilities of the allowed tokens, and may choose others.
     """
 
-    engine: object  # a ctranslate2.Translator; there is no model of ours
+    engine: object  # a ctranslate2.Translator; `model` is None
 
     def decode(self, src: Tensor, src_mask: Tensor) -> list[list[Hypothesis]]:
+        """Return the hypotheses of src (B, S), best first."""
         lens = src_mask.sum(dim=(1, 2, 3)).tolist()
         found: list[list[Hypothesis]] = [[] for _ in lens]
-        # The engine has one limit for all it is given, so that those of one length go together.
+        # The engine has one length limit per call, so sources of one length go together.
         for length in sorted(set(lens)):
             rows = [row for row, each in enumerate(lens) if each == length]
             limit = min(length + EXTRA_LENGTH, self.config.seq_len)
             for row, result in zip(rows, self.run(src[rows, :length], limit), strict=True):
-                found[row] = self.chosen(result)
+                found[row] = self.rank(result)
         return found
 
     def run(self, src: Tensor, limit: int) -> list:
-        options, to_token = self.options, self.tokenizer_src.backend.id_to_token
+        """Return the engine's results for src (B, S), of at most `limit` tokens each."""
+        options, to_token = self.options, self.tokenizers.src.backend.id_to_token
         is_forced = options.min_length or options.no_repeat_ngram
         try:
             return self.engine.translate_batch(
-                # The engine puts [SOS] and [EOS] around them.
+                # The engine adds [SOS] and [EOS].
                 [[to_token(i) for i in row[1:-1]] for row in src.tolist()],
                 beam_size=options.beam_size,
                 num_hypotheses=options.beam_size,
@@ -152,12 +159,12 @@ class ExportedTranslator(Translator):
         except RuntimeError as error:
             raise ValueError(f"the exported model cannot be run: {error}") from None
 
-    def chosen(self, result: object) -> list[Hypothesis]:
-        """Return the engine's hypotheses by our length penalty, best first."""
+    def rank(self, result: object) -> list[Hypothesis]:
+        """Return the engine's hypotheses, best first by our length penalty."""
         alpha = self.options.alpha if self.options.beam_size > 1 else 0.0
         found = []
         for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-            ids = [self.tokenizer_tgt.backend.token_to_id(token) for token in tokens]
+            ids = [self.tokenizers.tgt.backend.token_to_id(token) for token in tokens]
             total = score * len(tokens) ** alpha  # the engine divides by this
             found.append(
                 Hypothesis(ids, total, total / length_penalty(len(ids), self.options.alpha))
@@ -167,7 +174,10 @@ class ExportedTranslator(Translator):
 
 
 def load_exported(options: Options, folder: Path) -> ExportedTranslator:
-    """Load a folder that `export.py --format ctranslate2` made."""
+    """Load a folder that `export.py --format ctranslate2` wrote.
+
+    Raises ValueError if it is damaged, or for options that need our own model.
+    """
     ctranslate2 = import_ctranslate2()
     device = "cuda" if get_device(options.device).type == "cuda" else "cpu"
     for name in (
@@ -181,7 +191,8 @@ def load_exported(options: Options, folder: Path) -> ExportedTranslator:
     ):
         if getattr(options, name) != getattr(Options(), name):
             raise ValueError(f"--{name} needs a checkpoint; {folder} is an exported model")
-    tokenizers = [load_tokenizer(folder / f"tokenizer_{side}.json") for side in ("src", "tgt")]
+    files = [folder / f"tokenizer_{side}.json" for side in ("src", "tgt")]
+    tokenizers = TokenizerPair(*map(load_tokenizer, files))
     try:
         values = json.loads((folder / "run.json").read_text("utf-8"))
         files = [folder / f"{side}_vocabulary.json" for side in ("source", "target")]
@@ -191,9 +202,9 @@ def load_exported(options: Options, folder: Path) -> ExportedTranslator:
         engine = ctranslate2.Translator(str(folder), device=device)
     except (RuntimeError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"{folder} is damaged or not of export.py: {reason}") from None
+        raise ValueError(f"{folder} is damaged or was not written by export.py: {reason}") from None
     if not isinstance(values, dict) or words != [each.vocabulary() for each in tokenizers]:
-        raise ValueError(f"{folder} is damaged: its vocabularies are not those of its tokenizers")
+        raise ValueError(f"{folder} is damaged: its vocabularies and its tokenizers differ")
     config = config_from_dict(values)
-    note(f"{folder}: {config.lang_src} -> {config.lang_tgt}, by CTranslate2")
-    return ExportedTranslator(None, *tokenizers, config, torch.device("cpu"), options, engine)
+    print_note(f"{folder}: {config.lang_src} -> {config.lang_tgt}, by CTranslate2")
+    return ExportedTranslator(None, tokenizers, config, torch.device("cpu"), options, engine)

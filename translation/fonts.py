@@ -1,18 +1,18 @@
-"""Fonts of this machine that have the characters of a picture."""
+"""Finding fonts on this machine for the characters of a picture."""
 
 from collections.abc import Iterable, Iterator
 
-from translation.trained import note
+from console import print_note
 
 BOX = "□"  # matplotlib's own font has it
-_family_of: dict[str, str | None] = {}  # of each character looked for so far; None: no font has it
-_told: list[bool] = []  # once a process is enough
+_family_of: dict[str, str | None] = {}  # of each character searched so far; None if no font has it
+_noted: list[bool] = []  # whether the note has been printed in this process
 
 
 def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return texts with a box for each character that no font has, and the families to draw with.
+    """Return the texts, with a box for each character that no font has, and the font families.
 
-    The machine's fonts are searched only for what matplotlib's default font lacks.
+    Only characters that matplotlib's default font lacks are searched in the machine's fonts.
     """
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties, findfont
@@ -21,11 +21,11 @@ def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
     wanted = set("".join(texts)) - _characters(findfont(FontProperties()))
     _search(wanted - _family_of.keys())
     missing = {mark for mark in wanted if _family_of[mark] is None}
-    if missing and not _told:
-        _told.append(True)
-        note(
-            f"no font here has some characters of the attention pictures, {min(missing)} for one; "
-            f"{BOX} stands for them. A font such as Noto Sans CJK would have them"
+    if missing and not _noted:
+        _noted.append(True)
+        print_note(
+            f"no font on this machine has some characters of the picture, such as {min(missing)}: "
+            f"they are drawn as {BOX}; install a font that has them, such as Noto Sans CJK"
         )
     boxes = str.maketrans(dict.fromkeys(missing, BOX))
     families = {_family_of[mark] for mark in wanted - missing}
@@ -33,7 +33,7 @@ def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _search(wanted: set[str]) -> None:
-    """Note a family for each character, the one that has most of them first."""
+    """Choose a family for each character, preferring families that have many of them."""
     if not wanted:
         return
     found = {family: wanted & _characters(path) for family, path in _installed()}
@@ -45,12 +45,12 @@ def _search(wanted: set[str]) -> None:
 
 
 def _installed() -> Iterator[tuple[str, str]]:
-    """Yield each family that has an upright regular font, with the path of that."""
+    """Yield each family with an upright regular font, and the path of that font."""
     from matplotlib.font_manager import fontManager
 
     for font in fontManager.ttflist:
         is_regular = font.style == "normal" and font.weight in (400, "normal", "regular")
-        if is_regular and "Last Resort" not in font.name:  # it has a placeholder for everything
+        if is_regular and "Last Resort" not in font.name:  # a placeholder for every character
             yield font.name, font.fname
 
 

@@ -1,4 +1,4 @@
-"""How languages are written: in which script, and with or without blanks between words."""
+"""Scripts of languages, and whether they have blanks between words."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Scripts without blanks between words, by the first word of their characters' Unicode names.
+# Scripts without blanks between words, by the first word of the Unicode names of their letters.
 UNSPACED = {
     "CJK": "Han", "BOPOMOFO": "Han", "HIRAGANA": "Japanese", "KATAKANA": "Japanese",
     "THAI": "Thai", "LAO": "Lao", "KHMER": "Khmer", "MYANMAR": "Myanmar", "TIBETAN": "Tibetan",
@@ -19,7 +19,7 @@ _LANGUAGES = {
     "Khmer": "km khm", "Myanmar": "my mya bur shn mnw ksw rki", "Tibetan": "bo bod tib dz dzo",
     "Tai": "khb tdd",
 }  # fmt: skip
-# And by ISO 15924 code, which follows the language in FLORES codes such as zho_Hans.
+# The same by ISO 15924 code, which follows the language in FLORES codes such as zho_Hans.
 _SUBTAGS = {
     "Han": "hans hant hani bopo", "Japanese": "jpan hira kana hrkt", "Korean": "kore hang",
     "Thai": "thai", "Lao": "laoo", "Khmer": "khmr", "Myanmar": "mymr", "Tibetan": "tibt",
@@ -27,8 +27,8 @@ _SUBTAGS = {
 }  # fmt: skip
 _OF_LANGUAGE = {code: script for script, codes in _LANGUAGES.items() for code in codes.split()}
 _OF_SUBTAG = {code: script for script, codes in _SUBTAGS.items() for code in codes.split()}
-# A text belongs to the script of its language code if so many of its letters do. Chinese text has
-# Latin names; a tenth of Chinese letters in English text would be unusual.
+# The share of letters in the script of the language code from which the code decides. Chinese text
+# contains Latin names; English text with a tenth of Chinese letters would be unusual.
 _LEAST_SHARE = 0.1
 
 
@@ -36,8 +36,8 @@ _LEAST_SHARE = 0.1
 class Writing:
     """The script of some texts.
 
-    `script` is a name such as Thai, Han or Japanese, Korean for Hangul, and "" for any other script
-    that has blanks between words.
+    `script` is a name such as Thai, Han or Japanese, Korean for Hangul, and "" for every other
+    script with blanks between words.
     """
 
     script: str
@@ -45,18 +45,19 @@ class Writing:
 
     @property
     def has_spaces(self) -> bool:
+        """Whether words are separated by blanks."""
         return self.script not in UNSPACED.values()
 
 
 def writing_of(lang: str, texts: Iterable[str]) -> Writing:
-    """Return how texts in a language are written.
+    """Return the script of texts in a language.
 
-    The language code decides where at least a tenth of the letters are in its script, or where
-    there are no letters at all. Otherwise the script of most letters decides.
+    The language code decides if at least a tenth of the letters are in its script, or if there are
+    no letters. Otherwise the script of most letters decides.
     """
     expected = _script_of_code(lang)
     counts = _letters_by_script(texts)
-    if expected == "Japanese":  # a heading may have no kana
+    if expected == "Japanese":  # a short text may have no kana
         counts["Japanese"] += counts.pop("Han", 0)
     script = expected
     if counts and not (expected and counts[expected] >= _LEAST_SHARE * counts.total()):
@@ -80,7 +81,7 @@ def _letters_by_script(texts: Iterable[str]) -> Counter:
             name = unicodedata.name(character, "").removeprefix("HALFWIDTH ").split(" ")[0]
             name = name.partition("-")[0]
             counts["Korean" if name == "HANGUL" else UNSPACED.get(name, "")] += count
-    # Japanese is written in Chinese characters and kana. A quotation in kana makes no Japanese.
+    # Japanese text mixes Chinese characters and kana. A quotation is too short to count.
     if counts["Japanese"] > _LEAST_SHARE * counts["Han"]:
         counts["Japanese"] += counts.pop("Han", 0)
     return +counts

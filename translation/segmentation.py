@@ -1,9 +1,10 @@
-"""Cutting a long text into its sentences, and a sentence that is too long into parts that fit.
+"""Splitting a long text into sentences, and a sentence that is too long into parts that fit.
 
-Unicode's properties tell the marks of all scripts, so nothing here asks for the language. Measured
-on 2,000 joined lines of newstest2009: these rules find all line ends with a mark in English, and
-all but two in Italian. They cut 293 and 184 times within lines, 103 and 107 times of these after
-`;` or `:`. The library sentencex 1.0.32 knows no end of a sentence in Khmer.
+Unicode properties define the punctuation of all scripts, so the rules do not depend on the
+language. Measured on 2,000 joined lines of newstest2009: these rules find all line ends with
+punctuation in English, and all but two in Italian. They also split 293 and 184 times inside lines,
+103 and 107 of these after `;` or `:`. The library sentencex 1.0.32 finds no end of a sentence in
+Khmer.
 """
 
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from tokenizers.pre_tokenizers import Split
 
 from translation.languages import writing_of
 
-# What may close a quotation or a bracket before the blank. German and Danish quotations close with
-# marks that open them elsewhere; without a blank behind it, such a mark opens the next sentence.
+# Marks that close a quotation or a bracket before a blank. German and Danish close quotations with
+# marks that open them in other languages; without a blank after it, such a mark opens a quotation.
 CLOSING_BEFORE_BLANK = r"""[\p{Pe}\p{Pf}\p{Pi}"']*(?:\s»)?"""
 CLOSING = r"[\p{Pe}\p{Pf}]*"
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
@@ -31,28 +32,28 @@ CLAUSE = rf"""
 
 
 def _after(pattern: str) -> Callable[[str], list[str]]:
-    """Return a function that cuts a text after each match of a pattern."""
+    """Return a function that splits a text after each match of a pattern."""
     splitter = Split(Regex(f"(?x){pattern}"), "merged_with_previous")
     return lambda text: [part for part, _ in splitter.pre_tokenize_str(text)]
 
 
 sentences = _after(SENTENCE)
-# Where to cut what does not fit, from the best place to the worst: a user's letter with its
-# accents is several code points.
+# Where to cut a text that does not fit, from the best place to the worst. \X is a letter with its
+# accents, which may be several code points.
 LEVELS = (_after(CLAUSE), _after(r"\s+"), _after(r"\X"), list)
 
 
 def parts_that_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return a text in few parts that fit, cut at commas, else blanks, else characters.
+    """Return a text in few parts that fit, cut at commas, else at blanks, else anywhere.
 
-    Raises ValueError for a character that does not fit.
+    Raises ValueError if a single character does not fit.
     """
     return _parts(text, fits, LEVELS)
 
 
 def _parts(text: str, fits: Callable[[str], bool], levels: tuple) -> list[str]:
     if not levels:
-        raise ValueError(f"the character {text!r} alone is too long for the model")
+        raise ValueError(f"the single character {text!r} is too long for the model")
     units = levels[0](text)
     parts, start = [], 0
     while start < len(units):
@@ -74,10 +75,10 @@ def _parts(text: str, fits: Callable[[str], bool], levels: tuple) -> list[str]:
 
 
 def join(texts: list[str], lang: str) -> str:
-    """Return the translations of a text's parts as one text in a language.
+    """Join the translations of the parts of a text, in a target language.
 
-    Chinese and Japanese have no blank between sentences. Thai and Khmer, without blanks between
-    words, do.
+    Chinese and Japanese have no blank between sentences. Thai and Khmer have, although they have no
+    blanks between words.
     """
     is_unspaced = writing_of(lang, texts).script in ("Han", "Japanese")
     return ("" if is_unspaced else " ").join(texts)
