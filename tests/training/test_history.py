@@ -1,12 +1,13 @@
 """Which validation is the best."""
 
+import pytest
 from conftest import small_config, write_number_pairs
 
 import checkpoint
 from checkpoint import WeightsFolder
 from train import train_model
 from training import validation
-from training.history import best_validation, count_ties
+from training.history import best_validation, count_ties, validations_since_best
 from translation import metrics
 
 
@@ -55,3 +56,14 @@ def test_bleu_of_0_neither_keeps_the_untrained_model_nor_ends_the_run(
     assert len(losses) == 4 and losses[-1] == min(losses)
     assert "val/bleu equals the best so far; this validation has a lower loss" in out
     assert "the lowest val/loss of 4 validations with this score" in out
+
+
+@pytest.mark.parametrize(("monitor", "best"), [("val/chrf", 2), ("val/cer", 1), ("val/wer", 0)])
+def test_best_validation_follows_the_direction_of_the_metric(monitor, best):
+    rows = ((40.0, 30.0, 20.0), (40.0, 10.0, 30.0), (50.0, 20.0, 40.0))
+    history = [
+        {"val/loss": 2.0, "val/chrf": chrf, "val/cer": cer, "val/wer": wer}
+        for chrf, cer, wer in rows
+    ]
+    assert best_validation(history, monitor) == best
+    assert validations_since_best(history, monitor) == 2 - best
