@@ -64,8 +64,8 @@ class WeightsFolder:
     def of(cls, config: Config) -> "WeightsFolder":
         """Return the folder of a config, such as `opus_books_weights`.
 
-        Its name follows from the config alone, so that it stays the same if a file of the
-        datasource appears or disappears: every comma in `datasource` separates two sources.
+        Its name depends on the config only, not on which files exist: every comma in `datasource`
+        separates two sources.
         """
         path = Path(config.model_folder)
         if path.name == config.model_folder:
@@ -89,7 +89,7 @@ class WeightsFolder:
 
     @property
     def attempt(self) -> Path:
-        """The note that a new run keeps until its first checkpoint."""
+        """The note of a run without a checkpoint yet: its log folder, run id and new tokenizers."""
         return self.path / f"{self.basename}attempt.json"
 
     @property
@@ -108,7 +108,8 @@ class WeightsFolder:
 
     def latest(self) -> Path | None:
         """Return the newest checkpoint by its name, or None if there is none."""
-        return max(self.checkpoints()[-1:], default=None)
+        checkpoints = self.checkpoints()
+        return checkpoints[-1] if checkpoints else None
 
     def replaced(self, keep_last: int) -> list[Path]:
         """Return the checkpoints that newer ones replace.
@@ -178,11 +179,17 @@ KEYS = {
 }
 
 # Values for the keys that checkpoints of earlier versions lack.
-BEFORE = {"processes": 1, "pool": 0, "pool_start": 0, "position": "", "run_id": ""}
+MISSING_KEYS = {
+    "processes": 1,
+    "pool": 0,
+    "pool_start": 0,
+    "position": "",
+    "run_id": "",
+}
 
 
 def save(path: Path, state: dict) -> None:
-    """Write a training state (`KEYS`) all or nothing: an existing file stays until then.
+    """Write a training state (`KEYS`) as a whole: it replaces an existing file when it is complete.
 
     Raises OSError if it cannot be written.
     """
@@ -208,7 +215,7 @@ def load(path: Path) -> dict:
             f"the checkpoint {path} is damaged or not a checkpoint: {reason}"
         ) from None
     if isinstance(state, dict):
-        for key, value in BEFORE.items():
+        for key, value in MISSING_KEYS.items():
             state.setdefault(key, value)
     _check_keys(state, path)
     return state
@@ -292,7 +299,10 @@ def _check_keys(state: object, path: Path) -> None:
     if not isinstance(state, dict) or "format" not in state:
         raise ValueError(f"{path} is not a checkpoint of this project")
     if not _fits(state["format"], int) or state["format"] != FORMAT:
-        raise ValueError(f"{path} has checkpoint format {state['format']}, this reads {FORMAT}")
+        raise ValueError(
+            f"{path} has checkpoint format {state['format']}, this version reads {FORMAT}: use the "
+            "version that wrote it"
+        )
     for key, kind in KEYS.items():
         if key not in state:
             raise ValueError(f"the checkpoint {path} has no {key}")

@@ -219,7 +219,10 @@ def config_from_dict(values: Mapping[str, object]) -> Config:
     """Return the config that a checkpoint stores as plain values; raises ValueError if invalid."""
     unknown = set(values) - {field.name for field in fields(Config)}
     if unknown:
-        raise ValueError(f"the config has fields unknown to this version: {sorted(unknown)}")
+        raise ValueError(
+            f"the config has fields unknown to this version, {sorted(unknown)}: use the version "
+            "that wrote it"
+        )
     return Config(**values)
 
 

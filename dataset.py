@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
-    """Return the mask (1, 1, size, size) in which each position attends to itself and before."""
+    """Return the mask (1, 1, size, size) in which each position attends to itself and before.
+
+    The model needs no such mask, as a `tgt_mask` of None means causal; it is for experiments.
+    """
     return torch.ones(1, 1, size, size, dtype=torch.bool, device=device).tril()
 
 
@@ -34,9 +37,10 @@ class NoPairFits(ValueError):
 class BilingualDataset(torch.utils.data.Dataset):
     """Encoded sentence pairs, memory-mapped from disk (those of a stream: in memory).
 
-    An item is a dict of lists of ids: `src` is [SOS] source [EOS] (S), `tgt_in` the decoder's
-    input, [SOS] target (T), and `tgt_out` its labels, target [EOS] (T). Pairs with S or T over
-    `seq_len` are dropped, and their number is printed. A pair of a source with weight n is n items.
+    An item is a dict of its `index` and three lists of ids: `src` is [SOS] source [EOS] (S),
+    `tgt_in` the decoder's input, [SOS] target (T), and `tgt_out` its labels, target [EOS] (T).
+    Pairs with S or T over `seq_len` are dropped, and their number is printed. A pair of a source
+    with weight n is n items.
     `src_lens` and `tgt_lens` are S and T of each item. Raises NoPairFits if no pair is left.
     """
 
@@ -65,8 +69,8 @@ class BilingualDataset(torch.utils.data.Dataset):
         longest = np.maximum(src_lens, tgt_lens)
         self.kept = np.flatnonzero(longest <= seq_len).astype(np.int32)
         dropped = len(longest) - len(self.kept)
-        if self.weights is not None:
-            self.kept = np.repeat(self.kept, self.weights[self.kept])
+        if self.repetitions is not None:
+            self.kept = np.repeat(self.kept, self.repetitions[self.kept])
         self.src_lens, self.tgt_lens = src_lens[self.kept], tgt_lens[self.kept]
         if not len(self.kept):
             raise NoPairFits(
@@ -133,7 +137,7 @@ class BilingualDataset(torch.utils.data.Dataset):
         return shares[0], shares[1]
 
     @property
-    def weights(self) -> np.ndarray | None:
+    def repetitions(self) -> np.ndarray | None:
         """How often an epoch takes each row: (rows,), or None if once."""
         if "weight" not in self.rows.column_names:
             return None
@@ -177,8 +181,8 @@ def form_batches(
     mixed = mixed.astype(np.int32)
     src_lens, tgt_lens = src_lens[mixed].astype(np.int32), tgt_lens[mixed].astype(np.int32)
     longest = np.maximum(src_lens, tgt_lens)
-    # Sort by the longer side. Within one length the difference rises, within the next it falls, so
-    # that the shorter side does not jump in a batch that contains both lengths.
+    # Sort by the longer side, then by the shorter one, alternately up and down: a batch with two
+    # lengths then needs little padding on the shorter side.
     difference = np.where(longest % 2, src_lens - tgt_lens, tgt_lens - src_lens)
     order = np.lexsort((difference, longest))
     batches, start = [], 0

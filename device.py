@@ -26,7 +26,7 @@ def get_device(name: str) -> torch.device:
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(
-            f"device {name}: this machine has {torch.cuda.device_count()} GPUs, from 0"
+            f"device {name}: this machine has {torch.cuda.device_count()} GPUs, numbered from 0"
         )
     return device
 

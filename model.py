@@ -197,7 +197,7 @@ class MultiHeadAttentionBlock(nn.Module):
             values,
             mask,
             is_causal,
-            # The kernel drops whatever the module's mode is.
+            # The kernel applies dropout in evaluation mode, too.
             self.dropout if self.training else 0.0,
             return_weights=weights is not None,
         )
@@ -416,7 +416,7 @@ class Transformer(nn.Module):
         """
         start = 0 if cache is None else cache.length
         assert start == 0 or tgt.size(1) == 1, (
-            "the causal flag is wrong for a later group of tokens"
+            "with a cache that is not empty, decode one token at a time"
         )
         x = self.tgt_pos(self.tgt_embed(tgt), start)
         return self.decoder(x, encoder_output, src_mask, tgt_mask, cache, weights)

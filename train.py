@@ -45,7 +45,7 @@ from training.update import collect_updates, train_update
 from training.validation import run_validation
 from translation.decode import greedy_decode
 
-# Notebooks import these from here.
+# The names of the original tutorial: notebooks and other scripts import them from here.
 __all__ = [
     "get_ds", "get_model", "get_or_build_tokenizer", "greedy_decode", "run_validation",
     "train_model",
@@ -200,12 +200,14 @@ def log_training(run: Run, tokens_per_second: float) -> str:
 
 
 def validate(run: Run, signals: StopSignals) -> None:
-    """Score the model, log the scores, and save them; save the best checkpoint if it is this one.
+    """Score the model, log the scores, and save them.
 
-    If validation fails, training goes on without its scores.
+    Saves the checkpoint `best`, too, if this validation is the best so far. If validation fails,
+    training goes on without its scores.
     """
     progress, config = run.progress, run.config
-    epoch = progress.epoch - (progress.batch == 0)
+    # After the last update of an epoch, `progress` stands at the start of the next one.
+    epoch = progress.epoch - 1 if progress.batch == 0 else progress.epoch
     name = f"validation {epoch:02d}"
     model = get_whole_model(run)
     try:
@@ -259,7 +261,8 @@ def open_curves(run: Run) -> None:
         claim_log_dir(log_dir, run.run_id, run.folder.path)
     # A stopped run may have written events after its checkpoint: they are hidden, because this run
     # writes them again. Events at the checkpoint's own step stay, unless its validation is due.
-    run.curves = Curves(log_dir, first_step=progress.global_step + (not due))
+    first_step = progress.global_step if due else progress.global_step + 1
+    run.curves = Curves(log_dir, first_step)
     if is_new:
         rows = [[name, str(value)] for name, value in asdict(config).items()]
         run.curves.add_table("config", ["name", "value"], rows, progress.global_step)
@@ -268,7 +271,7 @@ def open_curves(run: Run) -> None:
 
 
 def score_test_set(run: Run) -> None:
-    """Score the test set by the best checkpoint."""
+    """Score the test set with the best checkpoint, or with the latest if there is no best one."""
 
     def load() -> tuple[Path, dict]:
         best, latest = run.folder.best, run.folder.latest()

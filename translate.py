@@ -47,7 +47,7 @@ def translate() -> int:
         if not is_out_of_memory(error):
             raise
         first = str(error).splitlines()[:1] or ["out of memory"]
-        raise ValueError(f"{first[0]}; --batch_tokens may be lower") from None
+        raise ValueError(f"{first[0]}; lower --batch_tokens ({options.batch_tokens})") from None
 
 
 def check_files(options: Options) -> None:

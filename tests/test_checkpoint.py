@@ -82,7 +82,7 @@ def test_code_inside_a_checkpoint_is_not_run(tmp_path):
     [
         ([1, 2], "not a checkpoint of this project"),
         ({"model_state_dict": {}}, "not a checkpoint of this project"),
-        (make_state(format=99), "format 99, this reads 2"),
+        (make_state(format=99), "format 99, this version reads 2"),
         (make_state(global_step="7"), "has a global_step that is not int"),
     ],
 )

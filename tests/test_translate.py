@@ -128,12 +128,12 @@ def test_file_keeps_its_lines_and_their_order(trained, tmp_path):
 
 def test_digits_are_text(trained):
     process = translate(trained, "5")
-    assert process.returncode == 0 and "unknown: 5" in process.stderr
+    assert process.returncode == 0 and "not in the vocabulary: 5" in process.stderr
 
 
 def test_unknown_words_are_named_on_standard_error(trained):
     process = translate(trained, "one zebra two")
-    assert "unknown: zebra" in process.stderr and "zebra" not in process.stdout
+    assert "not in the vocabulary: zebra" in process.stderr and "zebra" not in process.stdout
 
 
 def test_line_of_a_file_that_is_too_long_does_not_stop_the_others(trained, tmp_path):

@@ -32,7 +32,9 @@ def lock_weights_folder(folder: WeightsFolder) -> Iterator[None]:
         ) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise OSError(f"{path} cannot be written to: {reason}; --model_folder PATH") from None
+        raise OSError(
+            f"{path} cannot be written to: {reason}; choose another folder with --model_folder PATH"
+        ) from None
     try:
         holder.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield

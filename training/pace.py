@@ -61,6 +61,6 @@ class Pace:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count the time inside the `with` block."""
-        paused = time.perf_counter()
+        started = time.perf_counter()
         yield
-        self.window_started += time.perf_counter() - paused
+        self.window_started += time.perf_counter() - started

@@ -17,7 +17,7 @@ from torch import distributed as dist
 T = TypeVar("T")
 
 # How long a process waits for the others, for example while the main process prepares a corpus.
-PATIENCE = timedelta(hours=6)
+TIMEOUT = timedelta(hours=6)
 
 
 class LostProcess(RuntimeError):
@@ -42,7 +42,7 @@ def process_group() -> Iterator[None]:
     dist.init_process_group(
         # Messages between processes lie on the CPU, so that they do not wait for a device.
         "cpu:gloo,cuda:nccl" if has_cuda else "gloo",
-        store=store, rank=number, world_size=size, timeout=PATIENCE,
+        store=store, rank=number, world_size=size, timeout=TIMEOUT,
     )  # fmt: skip
     try:
         if is_main():

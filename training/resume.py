@@ -14,7 +14,8 @@ from training.data import tokenizer_paths
 def load_checkpoint(config: Config) -> tuple[Path, dict] | None:
     """Return path and state of the checkpoint that `preload` names, or None for a new run.
 
-    Raises ValueError or FileNotFoundError if there is no such checkpoint, or, for `none`, any.
+    Raises FileNotFoundError if that checkpoint is missing, and ValueError if it is damaged, or if
+    `preload` is none and the folder has checkpoints.
     """
     folder = WeightsFolder.of(config)
     best = folder.best
@@ -69,7 +70,7 @@ def load_latest(folder: WeightsFolder) -> tuple[Path, dict] | None:
     print(*damaged, sep="\n", end="\n" if damaged else "")
     if damaged and found is None:
         raise ValueError(
-            f"no checkpoint in {folder.path} can be read; move it away to start a new run"
+            f"no checkpoint in {folder.path} can be read; move the folder away to start a new run"
         )
     if damaged or (found and not paths):
         print(f"the newest whole checkpoint is {found[0]}")
@@ -94,7 +95,7 @@ def rename_newer_checkpoints(config: Config, progress: Progress) -> None:
         asides = (path.with_name(f"{path.name}.old{number or ''}") for number in itertools.count())
         aside = next(name for name in asides if not name.exists())
         retry_while_open(lambda path=path, aside=aside: path.rename(aside))
-        print(f"{path} is newer than the checkpoint that this run resumes: renamed {aside.name}")
+        print(f"{path} is newer than the checkpoint that this run resumes: renamed to {aside.name}")
 
 
 def read_attempt(config: Config) -> dict:

@@ -46,7 +46,7 @@ class Run:
     total_updates: float = math.inf  # as planned; unknown for a stream, and before `plan`
     curves: Curves | None = None  # None until training begins
     pending_updates: list[Update] = field(default_factory=list)  # not yet read from the device
-    has_split_batches: bool = False  # and has reported it
+    has_split_batches: bool = False  # whether that has been reported
 
     def plan(self, batches: int) -> None:
         """Set the number of updates of the whole run for epochs of `batches` batches.

@@ -55,7 +55,7 @@ def sample_attention(model: Transformer, run: Run, predicted: list[str]) -> "Fig
 
 
 def hints_on(predicted: list[str]) -> list[str]:
-    """Return a line on what to try if all predictions are alike, else no line."""
+    """Return a line on what to try if all predictions are unknown words, or equal, else no line."""
     known = "".join(text.replace("[UNK]", "") for text in predicted)
     if "[UNK]" in "".join(predicted) and not any(map(str.isalnum, known)):
         return [
@@ -64,7 +64,7 @@ def hints_on(predicted: list[str]) -> list[str]:
         ]
     if len(predicted) > 1 and len(set(predicted)) == 1:
         return [
-            "every prediction is the same sentence: this is normal early in training; later it "
-            "means that the learning rate is wrong (--lr, --warmup)"
+            "every prediction is the same sentence: this is normal early in training; later the "
+            "learning rate is often too high: lower --lr, or raise --warmup"
         ]
     return []

@@ -1,4 +1,4 @@
-"""What follows from the step alone: the learning rate, and what to do after an update."""
+"""The learning rate of an update, and what is due after it."""
 
 import math
 from dataclasses import dataclass

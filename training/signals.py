@@ -47,7 +47,7 @@ class StopSignals:
     @contextmanager
     def postponed(self) -> Iterator[None]:
         """Hold a signal back until `check`, or until the end of this block."""
-        self.check()  # Python drops an exception that is raised while it deletes an object
+        self.check()  # an exception is lost if the signal arrived inside a __del__ method
         self.is_postponed = True
         yield
         self.is_postponed = False
@@ -87,4 +87,4 @@ class StopSignals:
         if processes.is_main():
             # Not by print, which the signal may have interrupted.
             with suppress(OSError):  # standard error may be closed
-                os.write(2, b"\nstopping after this step; a second signal stops at once\n")
+                os.write(2, b"\nstopping after this update; a second signal stops at once\n")

@@ -62,7 +62,8 @@ def check_position(run: Run, path: Path, batches: int) -> None:
     """Raise ValueError if a checkpoint's position is not inside its pool, which has `batches`."""
     progress = run.progress
     is_inside = progress.pool > 0
-    fits = is_inside == bool(progress.position) == (progress.pool_start > 0)
+    # Beyond the first pool of an epoch, all three differ from their values at its start.
+    fits = is_inside == bool(progress.position) and is_inside == (progress.pool_start > 0)
     if not fits or progress.position != run.data.position:
         raise ValueError(
             f"{path} is damaged: its pool ({progress.pool}) and its position in the stream "
@@ -70,7 +71,9 @@ def check_position(run: Run, path: Path, batches: int) -> None:
         )
     done = progress.batch - progress.pool_start
     if not 0 <= done < batches:
-        raise ValueError(f"{path} is after batch {done} of {batches}")
+        raise ValueError(
+            f"{path} is damaged: it is after batch {done} of {batches}; --preload takes another one"
+        )
 
 
 def write_tokenizers(config: Config, data: RunData, new: list[Path], made_by_us: list[str]) -> None:

@@ -28,12 +28,13 @@ class Stream:
     def __init__(self, config: Config, tokenizers: TokenizerPair) -> None:
         self.config, self.tokenizers = config, tokenizers
         self.position = ""  # of the pool that is encoded ahead
-        self.ahead: Pool | None = None  # that pool
+        self.ahead: Pool | None = None
 
     def read(self, position: str) -> tuple[BilingualDataset, str]:
         """Return the pool at a position, and the position of the next.
 
-        Raises ValueError if a different pool, or none, is at that position, and like `read_pools`.
+        Raises ValueError if there is no pool at that position, or a different one. Errors of
+        reading are those of `read_pools`.
         """
         if not position or position != self.position:
             self._go_to(position)
@@ -61,8 +62,8 @@ class Stream:
             )
 
     def _next_pool(self) -> "Pool | None":
-        for pairs, end, words in self.pools:
-            print(words)
+        for pairs, end, message in self.pools:
+            print(message)
             try:
                 if len(pairs):
                     encoded = BilingualDataset(pairs, self.tokenizers, self.config.seq_len)

@@ -42,7 +42,7 @@ class Curves:
         if SummaryWriter is None:
             print(
                 f"TensorBoard cannot be imported ({why_not}), so no curves are written; "
-                "pip install -r requirements.txt mends that"
+                "to write them, run pip install -r requirements.txt"
             )
             return
         # TensorBoard reads files in the order of their names, which contain the time in seconds.

@@ -1,4 +1,4 @@
-"""One optimizer update: its seed, its gradient, and what happens if that is not finite."""
+"""One optimizer update: its seed, its gradient, and how a non-finite one is skipped."""
 
 import itertools
 import math
@@ -77,7 +77,8 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
     """Accumulate the gradient of these batches' loss, divided by `tokens`; return the summed loss.
 
     If memory does not suffice, the largest batch is split in two and all batches are computed
-    again: the gradient is the same. Raises MemoryError if that batch is a single pair.
+    again: apart from dropout, the gradient is the same. Raises MemoryError if that batch is a
+    single pair.
     """
     config, device = run.config, run.device
     seed_update(config.seed, run.progress.global_step + 1, processes.rank())
@@ -110,8 +111,8 @@ def accumulate_gradient(run: Run, batches: list[Batch], tokens: int) -> Tensor:
     if not run.has_split_batches:
         tqdm.write(
             f"{device} has not enough memory for a batch of {size} pairs: splitting such batches "
-            f"in two, with the same gradient; a --batch_tokens below {config.batch_tokens} is "
-            "faster"
+            f"in two, with other dropout and else the same gradient; a --batch_tokens below "
+            f"{config.batch_tokens} is faster"
         )
         run.has_split_batches = True
     halves = [half.to(device) for half in run.data.train.split(largest)]
@@ -190,7 +191,7 @@ def collect_updates(run: Run) -> None:
         pairs = itertools.chain(*processes.gather(update.pairs))
         tqdm.write(
             f"update {update.step} is skipped ({progress.skipped} so far): loss {loss}, gradient "
-            f"norm {norm}, lr {rate:.2g}, pairs {' '.join(map(str, pairs))}"
+            f"norm {norm}, lr {rate:.2g}, training pairs {' '.join(map(str, pairs))}"
         )
         if progress.skipped_in_row >= config.max_bad_updates:
             raise ArithmeticError(

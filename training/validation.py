@@ -55,12 +55,12 @@ def run_validation(
             batch = dataset.collate(dataset.__getitems__(batches[number])).to(device)
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
             loss = cross_entropy_sum(logits, batch.tgt_out, tokenizer.pad_id).item()
-            sources = (model, batch.src, batch.src_mask)
+            arguments = (model, batch.src, batch.src_mask)
             ends = {"sos_id": tokenizer.sos_id, "eos_id": tokenizer.eos_id}
             if config.beam_size == 1:
-                outputs = greedy_decode(*sources, **ends)
+                outputs = greedy_decode(*arguments, **ends)
             else:
-                found = beam_search(*sources, **ends, beam_size=config.beam_size)
+                found = beam_search(*arguments, **ends, beam_size=config.beam_size)
                 outputs = [hypotheses[0].ids for hypotheses in found]
             done[number] = loss, [tokenizer.decode(ids) for ids in outputs]
             bar.update(len(outputs) * processes.world_size())
@@ -74,6 +74,6 @@ def run_validation(
             predicted[i] = text
     loss = sum(done[number][0] for number in range(len(batches))) / dataset.tgt_lens.sum().item()
     if not math.isfinite(loss):
-        raise ArithmeticError(f"the loss on the {name} set is {loss}")
+        raise ArithmeticError(f"the loss is {loss}; a lower --lr may help")
     scores = metrics.score(predicted, dataset.texts("tgt_text"), config.lang_tgt)
     return loss, scores, predicted

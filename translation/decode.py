@@ -39,7 +39,7 @@ class Rules:
     def apply(self, scores: Tensor, outputs: list[list[int]], eos_id: int) -> None:
         """Set the scores (rows, V) of forbidden next tokens to -inf, in place.
 
-        `outputs` has the tokens of each row so far.
+        `outputs` has the tokens of each row so far, equally many in all rows.
         """
         length = len(outputs[0])
         if length < len(self.prefix):
@@ -255,7 +255,7 @@ class _Search:
         if len(self.ended) < self.n_best:
             return going_on[0][0] == float("-inf")
         worst = sorted(hypothesis.score for hypothesis in self.ended)[-self.n_best]
-        # A log-probability can only decrease, and the penalty divides most at the limit.
+        # A log-probability only decreases, so this is the best score that is still possible.
         return going_on[0][0] / self.penalty(self.limit) <= worst
 
     def penalty(self, length: int) -> float:

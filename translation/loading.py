@@ -37,22 +37,23 @@ def load_model(weights: str | None, average: int = 1) -> LoadedModel:
         if path == place:
             raise
         others = [each for each in path.parent.glob("*.pt") if each != path]
-        way_on = f"any other file in {path.parent}" if others else "another file or folder"
-        raise ValueError(f"{error}; --weights takes {way_on}") from None
+        remedy = f"any other file in {path.parent}" if others else "another file or folder"
+        raise ValueError(f"{error}; --weights takes {remedy}") from None
     if average > 1:
         if path == place:
             raise ValueError(f"--average {average} takes a folder, not the checkpoint {path}")
         basename = config_from_dict(state["config"]).model_basename
         *others, path = WeightsFolder(path.parent, basename).last_epochs(average)
         state = average_checkpoints([*others, path])
-        print_note(f"the mean of the weights in {', '.join(each.name for each in others)} and")
+        print_note(f"averaging the weights of {', '.join(each.name for each in (*others, path))}")
     config = config_from_dict(state["config"])
     tokenizers = get_saved_tokenizers(state)
     held = sum(weight.numel() for weight in state["model"].values())
     least = config.N * config.d_model * (config.d_model + config.d_ff)
     if least > held:
         raise ValueError(
-            f"the checkpoint {path} holds {held:,} numbers, its config asks for over {least:,}"
+            f"the checkpoint {path} is damaged: it has {held:,} weights, its config needs at least "
+            f"{least:,}; --weights takes another file"
         )
     model = build_transformer(*tokenizers.sizes, **config.model_arguments())
     checkpoint.load_weights(model, state, path)
@@ -73,7 +74,10 @@ def average_checkpoints(paths: Iterable[Path]) -> dict:
         before, state = state["model"], checkpoint.load(path)
         checkpoint.check_tensors(state["model"], before, f"the checkpoint {path}")
         if state["data"] != data:
-            raise ValueError(f"{path} is of another run than {first}: they have other pairs")
+            raise ValueError(
+                f"{path} and {first} cannot be averaged: they were trained on different pairs; "
+                "average checkpoints of one run"
+            )
         for name, weight in state["model"].items():
             sums[name] += weight
     count = 1 + len(others)

@@ -40,7 +40,7 @@ class Metric:
     title: str  # as printed
     measure: Callable[[ScoredTexts], Score]
     higher_is_better: bool
-    noise_below: float = 0.0  # values below are chance, and rank as 0 among validations
+    noise_below: float = 0.0  # lower scores count as 0 when the best validation is chosen
     in_validation: bool = True  # else only in reports, because it is slow
 
 
@@ -149,7 +149,7 @@ def get_bleu(target: list[str], writing: Writing) -> BLEU:
 
 
 def split_words(texts: ScoredTexts) -> ScoredTexts:
-    """Return texts whose blanks separate the units of word and edit rates.
+    """Return the texts with blanks between the units that WER and TER count.
 
     Units are words, or characters in a script without blanks, where a word would be a sentence.
     """

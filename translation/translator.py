@@ -112,7 +112,8 @@ class Translator:
                 ids = hypotheses[0].ids
                 if not ids or ids[-1] != self.tokenizers.tgt.eos_id:
                     print_note(
-                        f"line {first + number}: the translation was cut at {len(ids)} tokens"
+                        f"line {first + number}: the translation was cut at its limit, "
+                        f"{len(ids)} tokens"
                     )
         for (number, _), translations in zip(pieces, ordered, strict=True):
             found[number].append(translations)
@@ -168,7 +169,8 @@ class Translator:
         pieces = self.split(text, number)
         if len(pieces) != 1:
             raise ValueError(
-                f"line {number} is {'cut into sentences' if pieces else 'blank'}: no picture"
+                f"line {number} has no picture: it is "
+                f"{'split into sentences' if pieces else 'blank'}"
             )
         ids = self.decode(*self.as_batch(pieces[0]))[0][0].ids
         src_ids, weights = self.attention(pieces[0], ids)
@@ -291,5 +293,5 @@ class Translator:
         text = clean_text(text)
         unknown = self.tokenizers.src.unknown_words(text)
         if unknown:
-            print_note(f"unknown: {', '.join(unknown)}")
+            print_note(f"not in the vocabulary: {', '.join(unknown)}")
         return self.translate([self.split(text, number)], number)[0]

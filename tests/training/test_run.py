@@ -20,7 +20,7 @@ WRONG = {
     "more": "only one of them has more",
     "nan": "numbers that are not finite, in projection.linear.weight",
     "tokenizer": "has no [EOS] token",
-    "knob": "fields unknown to this version: ['colour']",
+    "knob": "fields unknown to this version, ['colour']: use the version that wrote it",
 }
 
 

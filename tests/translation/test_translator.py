@@ -77,7 +77,7 @@ def test_output_that_reaches_its_limit_is_reported(translator, capsys, monkeypat
         bias[translator.tokenizers.tgt.eos_id] = -1e4
         say(translator, "one")
         bias.copy_(before)
-    assert "line 1: the translation was cut at 16 tokens" in capsys.readouterr().err
+    assert "line 1: the translation was cut at its limit, 16 tokens" in capsys.readouterr().err
 
 
 def test_text_that_fits_stays_in_one_piece(translator):
