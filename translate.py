@@ -150,12 +150,12 @@ def translate_file(
         of_line = split_line(translator, line, number, str(source))
         code = 1 if of_line is None else code
         pieces.append(of_line or [])
-    unk_id, unknown_words = (
-        translator.tokenizers.src.unk_id,
-        translator.tokenizers.src.unknown_words,
-    )
+    tokenizer = translator.tokenizers.src
     unknown = sum(
-        len(unknown_words(piece.text)) for line in pieces for piece in line if unk_id in piece.ids
+        len(tokenizer.unknown_words(piece.text))
+        for of_line in pieces
+        for piece in of_line
+        if tokenizer.unk_id in piece.ids
     )
     if unknown:
         print_note(f"{unknown:,} unknown words in {source}")

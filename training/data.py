@@ -55,8 +55,6 @@ def get_ds(
     checkpoint.
     """
     langs = (config.lang_src, config.lang_tgt)
-    if new_tokenizers is None:
-        new_tokenizers = tokenizers_to_build(config)
     if config.streaming:
         check_one_source(config)
     test_pairs = None
@@ -68,6 +66,8 @@ def get_ds(
         check_same_pairs(state, config, hashes)
 
     if tokenizers is None and state is None:
+        if new_tokenizers is None:
+            new_tokenizers = tokenizers_to_build(config)
         tokenizers = get_tokenizers(config, train_pairs, new_tokenizers)
     elif tokenizers is None:
         tokenizers = get_saved_tokenizers(state)

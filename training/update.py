@@ -196,7 +196,7 @@ def collect_updates(run: Run) -> None:
         if progress.skipped_in_row >= config.max_bad_updates:
             raise ArithmeticError(
                 f"{progress.skipped_in_row} updates in a row, up to update {update.step} (lr "
-                f"{rate:.2g}), had a loss or gradient that is not finite: training stopped and "
-                "saved none of them; resume from the last checkpoint, if any, with a lower --lr or "
-                "a longer --warmup, or raise --max_bad_updates"
+                f"{rate:.2g}), had a loss or gradient that is not finite: training stopped "
+                "without another save; resume from the last checkpoint, if any, with a lower --lr "
+                "or a longer --warmup, or raise --max_bad_updates"
             )

@@ -355,3 +355,12 @@ def test_language_codes_cannot_name_another_folder(tmp_path):
     process = run_script("train.py", *arguments, check=False)
     assert process.returncode != 0 and "'../../x'" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_pairs_of_a_resumed_run_need_no_tokenizer_file(two_epochs, capsys):
+    state = checkpoint.load(WeightsFolder.of(two_epochs).best)
+    path = WeightsFolder.of(two_epochs).path / "tokenizer_en.json"
+    path.write_text(path.read_text("utf-8")[:100], "utf-8")
+    data = get_ds(two_epochs, state)
+    assert data.train.tokenizers.src.to_json() == state["tokenizer_src"]
+    assert "cut off" not in capsys.readouterr().out
