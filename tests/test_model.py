@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import model as model_module
 from dataset import causal_mask, padding_mask
 from model import (
     Dropout,
@@ -11,7 +12,8 @@ from model import (
     PositionalEncoding,
     attention,
     build_transformer,
-    drop_on_cpu,
+    dropout_scale,
+    is_formula_faster,
 )
 from training.update import seed_update
 
@@ -272,6 +274,50 @@ def test_plain_attention_formula_equals_the_fast_kernel(mask_of):
         assert (weights.masked_select(~mask.expand_as(weights)) == 0).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_attention_in_training_equals_the_fast_kernel_with_its_gradients(
+    dtype, is_causal, monkeypatch
+):
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 4, 6, 8).to(dtype).requires_grad_() for _ in range(3)]
+    mask = (
+        None
+        if is_causal
+        else padding_mask(torch.tensor([[2, 5, 6, 7, 9, 3], [2, 8, 3] + [1] * 3]), 1)
+    )
+    found = []
+    for is_faster in (True, False):
+        monkeypatch.setattr(model_module, "is_formula_faster", lambda *_, f=is_faster: f)
+        x, _ = attention(*inputs, mask, is_causal)
+        assert x.dtype == (torch.float32 if is_faster else dtype)
+        found.append([x.float(), *torch.autograd.grad(x.float().square().sum(), inputs)])
+    tolerance = {} if dtype == torch.float32 else {"atol": 0.1, "rtol": 0.05}
+    for formula, kernel in zip(*found, strict=True):
+        torch.testing.assert_close(formula, kernel, **tolerance)
+
+
+def test_only_training_on_a_cpu_takes_the_formula():
+    queries = torch.zeros(1, 1, 2, 4)
+    assert is_formula_faster(queries, 0.1) and is_formula_faster(queries.bfloat16(), 0.0)
+    assert not is_formula_faster(queries, 0.0)
+    assert not is_formula_faster(queries.to("meta"), 0.1)
+    with torch.no_grad():
+        assert not is_formula_faster(queries.bfloat16(), 0.0)
+
+
+def test_one_product_for_all_maps_equals_one_for_each():
+    torch.manual_seed(0)
+    block = MultiHeadAttentionBlock(8, 2, 0.0)
+    for each in block.parameters():
+        torch.nn.init.normal_(each)
+    x, memory = torch.randn(2, 5, 8), torch.randn(2, 3, 8)
+    for arguments in ((x,), (x, memory)):
+        with torch.no_grad():
+            separate = block(*arguments)
+        torch.testing.assert_close(block(*arguments), separate, atol=1e-5, rtol=1e-5)
+
+
 def test_asking_for_weights_changes_no_hidden_state():
     torch.manual_seed(0)
     model = build_transformer(20, 20, 9, 9, 16, 2, 4, 0.0, 32).eval()
@@ -289,7 +335,7 @@ def test_asking_for_weights_changes_no_hidden_state():
 
 def drop_ones(p, count=400_000, dtype=torch.float32, seed=0):
     torch.manual_seed(seed)
-    return drop_on_cpu(torch.ones(count, dtype=dtype), p)
+    return dropout_scale(torch.ones(count, dtype=dtype), p)
 
 
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.3, 0.5, 0.9])
@@ -314,7 +360,7 @@ def test_each_number_is_dropped_by_itself():
 def test_gradient_passes_kept_numbers_with_the_same_scale():
     x = torch.randn(1001, requires_grad=True)
     torch.manual_seed(0)
-    y = drop_on_cpu(x, 0.3)
+    y = Dropout(0.3).train()(x)
     y.sum().backward()
     torch.testing.assert_close(y, x * x.grad)
     assert (x.grad == 0).any() and x.grad.max().item() == pytest.approx(1 / 0.7, rel=1e-4)
@@ -324,11 +370,11 @@ def test_seed_determines_dropout_and_each_call_draws_again():
     assert torch.equal(drop_ones(0.1, 1000), drop_ones(0.1, 1000))
     assert not torch.equal(drop_ones(0.1, 1000), drop_ones(0.1, 1000, seed=1))
     torch.manual_seed(0)
-    assert not torch.equal(*(drop_on_cpu(torch.ones(1000), 0.1) for _ in range(2)))
+    assert not torch.equal(*(dropout_scale(torch.ones(1000), 0.1) for _ in range(2)))
     masks = []
     for key in [(0, 1, 0), (0, 2, 0), (1, 1, 0), (0, 1, 1)]:  # seed, step, rank
         seed_update(*key)
-        masks.append(drop_on_cpu(torch.ones(1000), 0.1))
+        masks.append(dropout_scale(torch.ones(1000), 0.1))
     assert all(not torch.equal(a, b) for i, a in enumerate(masks) for b in masks[:i])
 
 
@@ -337,7 +383,10 @@ def test_layers_drop_independently():
     masks = []
     for layer in (*model.encoder.layers, *model.decoder.layers):
         dropout = layer.feed_forward.dropout
-        dropout.register_forward_hook(lambda _, inputs, output: masks.append(output != 0))
+        dropout.register_forward_hook(
+            lambda _, inputs, named, output: masks.append(output != named["residual"]),
+            with_kwargs=True,
+        )
     src = torch.randint(4, 9, (4, 9))
     model(src, torch.ones(4, 1, 1, 9, dtype=torch.bool), src)
     assert len(masks) == 4

@@ -5,18 +5,21 @@ import math
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from dataset import Batch
-from device import attention_kernels, is_out_of_memory
+from device import is_out_of_memory
 from training import processes
-from training.loss import cross_entropy_sum
+from training.loss import loss_and_gradient
 from training.run import Run, Update
 from training.schedule import learning_rate
 from training.sharding import after_backward, whole
 
 LOGITS_AT_ONCE = 512  # target tokens
+# The last group of tokens is padded to a multiple of this, so that groups have few shapes.
+LOGITS_STEP = 64
 
 
 def seed_update(seed: int, step: int, rank: int = 0) -> None:
@@ -150,23 +153,27 @@ def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
     autocast = torch.autocast(
         run.device.type, run.precision, enabled=run.precision != torch.float32
     )
-    with autocast, attention_kernels(run.device, run.precision):
+    with autocast:
         hidden_states = model.hidden_states(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
         hidden_states = hidden_states.flatten(0, 1)[batch.target_positions]  # (tokens, D)
         labels = batch.tgt_out.flatten()[batch.target_positions]  # (tokens,)
-        inputs = hidden_states.detach().requires_grad_()
+        inputs = hidden_states.detach()
+        # An empty batch, too, projects once: sharded processes compute equally often.
+        rows = max(math.ceil(len(inputs) / LOGITS_STEP), 1) * LOGITS_STEP
+        inputs = F.pad(inputs, (0, 0, 0, rows - len(inputs))).requires_grad_()
         if config.shard:
             after_backward(model, free=False, exchange=False)
-        for some_inputs, some_labels in zip(
-            inputs.split(LOGITS_AT_ONCE), labels.split(LOGITS_AT_ONCE), strict=True
-        ):
-            logits = model.project(some_inputs)
-            loss = cross_entropy_sum(logits, some_labels, run.pad_id, config.label_smoothing)
-            run.scaler.scale(loss / tokens).backward()
-            total += loss.detach()
+        for start in range(0, rows, LOGITS_AT_ONCE):
+            group = slice(start, start + LOGITS_AT_ONCE)
+            logits = model.project(inputs[group])
+            loss, gradient = loss_and_gradient(
+                logits, labels[group], config.label_smoothing, scale=1 / tokens
+            )
+            logits.backward(run.scaler.scale(gradient).to(logits.dtype))
+            total += loss
     if config.shard:
         after_backward(model, free=True, exchange=is_last)
-    hidden_states.backward(inputs.grad)
+    hidden_states.backward(inputs.grad[: len(labels)])
     return total
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from training.validation import cross_entropy_sum
+from training.loss import cross_entropy_sum, loss_and_gradient
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.99])
@@ -20,3 +20,20 @@ def test_loss_is_the_smoothed_cross_entropy_of_non_padding_tokens(smoothing, pad
             goal[token] += 1 - smoothing
             expected -= (goal * row.log_softmax(-1)).sum()
     torch.testing.assert_close(cross_entropy_sum(logits, tgt_out, pad_id, smoothing), expected)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.99])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradient_in_closed_form_is_that_of_autograd(smoothing, dtype):
+    torch.manual_seed(0)
+    logits, labels = (
+        (3 * torch.randn(6, 11)).to(dtype).requires_grad_(),
+        torch.tensor([0, 10, 4, 4]),
+    )
+    expected = cross_entropy_sum(logits[:4].float(), labels, -100, smoothing)
+    [wanted] = torch.autograd.grad(expected / 7, logits)
+    loss, gradient = loss_and_gradient(logits, labels, smoothing, scale=1 / 7)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(gradient.to(dtype), wanted)
+    assert (gradient[4:] == 0).all(), "rows without a label are padding"
+    assert loss.dtype == gradient.dtype == torch.float32
