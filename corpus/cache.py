@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from files import write_file
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -66,6 +70,29 @@ def map_in_parts(
     return concatenate_datasets(
         [part.map(function, desc=desc, **settings) for part, desc in zip(parts, names, strict=True)]
     )
+
+
+def flat_column(rows: "Dataset", name: str) -> np.ndarray:
+    """Return all numbers of a column of lists in one array of int32, one list after the other.
+
+    It is memory-mapped from a file beside the cached rows, which the first call writes. Rows that
+    are only in memory, such as those of a stream, stay there.
+    """
+    chunks = rows.data.column(name).chunks
+    files = [file["filename"] for file in rows.cache_files]
+    if not files:
+        return np.concatenate([chunk.flatten().to_numpy() for chunk in chunks]).astype(np.int32)
+    key = hashlib.sha256("\n".join(map(os.path.basename, files)).encode()).hexdigest()[:16]
+    path = Path(files[0]).with_name(f"ids-{key}-{name}.bin")
+    size = 4 * sum(len(chunk.flatten()) for chunk in chunks)
+
+    def write(file: BinaryIO) -> None:
+        for chunk in chunks:
+            file.write(chunk.flatten().to_numpy().astype(np.int32).tobytes())
+
+    if not path.is_file() or path.stat().st_size != size:
+        write_file(path, write)
+    return np.memmap(path, dtype=np.int32, mode="r").view(np.ndarray)
 
 
 @contextmanager

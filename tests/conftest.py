@@ -310,7 +310,7 @@ def two_epochs(tmp_path):
 
 
 def first_batch(run, indices=(0, 1, 2)):
-    return run.data.train.collate(run.data.train.__getitems__(list(indices)))
+    return run.data.train.batch(list(indices))
 
 
 def python(code, *arguments, **kwargs):

@@ -52,7 +52,7 @@ def test_an_item_is_shifted_by_one_between_input_and_output():
 
 def test_batch_is_padded_to_its_longest_and_counts_target_tokens():
     dataset = make_dataset()
-    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    batch = dataset.batch([0, 1])
     assert batch.src.shape == (2, 4) and batch.tgt_in.shape == batch.tgt_out.shape == (2, 4)
     assert batch.src_mask[:, 0, 0].tolist() == [[True] * 4, [True, True, True, False]]
     assert batch.tokens == 4 + 2
@@ -63,7 +63,7 @@ def test_each_side_is_padded_by_its_own_pad_id():
     tokenizer_src = build_tokenizer(["one two"], "word", 100, 1)
     tokenizer_tgt = swap_ids(build_tokenizer(["uno due tre"], "word", 100, 1), "[UNK]", "[PAD]")
     dataset = make_dataset(tokenizers=(tokenizer_src, tokenizer_tgt))
-    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    batch = dataset.batch([0, 1])
     assert batch.src[1].tolist()[-1] == tokenizer_src.pad_id == 1
     assert batch.tgt_in[1].tolist()[-2:] == batch.tgt_out[1].tolist()[-2:] == [0, 0]
     assert tokenizer_tgt.pad_id == 0
@@ -171,7 +171,7 @@ def test_the_source_is_masked_by_its_own_pad_id():
     tokenizer_src = build_tokenizer(["one two"], "word", 100, 1)
     tokenizer_tgt = swap_ids(build_tokenizer(["uno due tre"], "word", 100, 1), "[UNK]", "[PAD]")
     dataset = make_dataset(tokenizers=(tokenizer_src, tokenizer_tgt))
-    batch = dataset.collate(dataset.__getitems__([0, 1]))
+    batch = dataset.batch([0, 1])
     assert batch.src_mask[:, 0, 0].tolist() == [[True] * 4, [True, True, True, False]]
 
 

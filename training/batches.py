@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
-from torch.utils.data import DataLoader
 
 from config import Config
 from dataset import Batch, BilingualDataset, form_batches
@@ -49,20 +51,42 @@ def batches_of_epoch(run: Run, signals: StopSignals, pace: Pace) -> Iterator[Upd
         indices = form_pool_batches(config, run.data.train, epoch, progress.pool)
         run.plan(len(indices))
         done, end = progress.batch - progress.pool_start, progress.pool_start + len(indices)
-        loader = DataLoader(
-            run.data.train,
-            batch_sampler=indices[done + processes.rank() :: processes.world_size()],
-            collate_fn=run.data.train.collate,
-            pin_memory=run.device.type == "cuda",
-        )
-        remaining = iter(loader)
+        of_rank = indices[done + processes.rank() :: processes.world_size()]
+        pin = run.device.type == "cuda"
         of_update = config.accumulate * processes.world_size()
         name = f"epoch {epoch:02d}" + (f", pool {progress.pool}" if config.streaming else "")
-        with pace.showing(name, done // of_update, math.ceil(len(indices) / of_update)):
+        bar = pace.showing(name, done // of_update, math.ceil(len(indices) / of_update))
+        with bar, closing(prepared(run.data.train, of_rank, pin)) as remaining:
             for start in range(progress.batch, end, of_update):
                 batches = itertools.islice(remaining, config.accumulate)
                 after = min(start + of_update, end)
                 yield UpdateBatches([b.to(run.device) for b in batches], after, after == end)
+
+
+def prepared(
+    pairs: BilingualDataset, batches: list[np.ndarray], pin: bool, ahead: int = 4
+) -> Iterator[Batch]:
+    """Yield the batches of some indices; a thread prepares `ahead` of them for the device.
+
+    A thread is enough: it works in numpy, which waits for no Python code of the training.
+    """
+
+    def prepare(indices: np.ndarray) -> Batch:
+        batch = pairs.batch(indices)
+        return batch.pin_memory() if pin else batch
+
+    waiting = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
+        try:
+            for indices in batches:
+                waiting.append(thread.submit(prepare, indices))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def load_pool(run: Run, signals: StopSignals) -> None:

@@ -52,7 +52,7 @@ def run_validation(
         done = {}
         for number in range(processes.rank(), len(batches), processes.world_size()):
             between_batches()
-            batch = dataset.collate(dataset.__getitems__(batches[number])).to(device)
+            batch = dataset.batch(batches[number]).to(device)
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
             loss = cross_entropy_sum(logits, batch.tgt_out, tokenizer.pad_id).item()
             arguments = (model, batch.src, batch.src_mask)

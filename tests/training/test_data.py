@@ -78,7 +78,7 @@ def test_processing_in_several_parts_gives_the_same_data(tmp_path, monkeypatch):
     for name in ("train", "valid"):
         whole, parts = getattr(one, name), getattr(many, name)
         everything = range(len(whole))
-        assert parts.__getitems__(everything) == whole.__getitems__(everything)
+        assert [parts[i] for i in everything] == [whole[i] for i in everything]
         assert parts.texts("src_text") == whole.texts("src_text")
         np.testing.assert_array_equal(parts.tgt_lens, whole.tgt_lens)
 

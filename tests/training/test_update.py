@@ -60,7 +60,7 @@ def assert_same_gradients(one, other):
 def test_padding_changes_neither_loss_nor_gradients(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.0)
     ds = run.data.train
-    short = ds.collate(ds.__getitems__([0]))
+    short = ds.batch([0])
 
     def wider(ids, pad_id):
         return torch.nn.functional.pad(ids, (0, 4), value=pad_id)
@@ -83,15 +83,15 @@ def test_accumulated_batches_are_weighted_by_their_tokens(tmp_path):
     ds = run.data.train
     state = {name: value.clone() for name, value in run.model.state_dict().items()}
     indices = list(range(12))
-    whole = gradients(run, [ds.collate(ds.__getitems__(indices))])
+    whole = gradients(run, [ds.batch(indices)])
     run.model.load_state_dict(state)
-    parts = [ds.collate(ds.__getitems__(part)) for part in (indices[:1], indices[1:5], indices[5:])]
+    parts = [ds.batch(part) for part in (indices[:1], indices[1:5], indices[5:])]
     assert_same_gradients(whole, gradients(run, parts))
 
 
 def test_gradient_is_clipped_to_its_norm(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.01)
-    clipped = gradients(run, [run.data.train.collate(run.data.train.__getitems__([0, 1]))])
+    clipped = gradients(run, [run.data.train.batch([0, 1])])
     norm = math.sqrt(sum(gradient.square().sum().item() for gradient in clipped))
     assert norm == pytest.approx(0.01, rel=1e-2)
     assert run.progress.window["norm"] > 0.01
@@ -111,7 +111,7 @@ def test_source_and_target_may_have_different_ids_for_special_tokens(tmp_path):
                 for name in ("tgt_embed.embedding.weight", "projection.linear.weight"):
                     weight = model.get_parameter(name)
                     weight.data = weight.data[rows]
-            batch = ds.collate(ds.__getitems__([0, 1, 2, 3]))
+            batch = ds.batch([0, 1, 2, 3])
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
             pad_id = ds.tokenizers.tgt.pad_id
             losses.append(
@@ -134,7 +134,7 @@ def test_fp16_overflow_keeps_the_weights_and_lowers_the_scale(tmp_path):
     run.precision = torch.float16
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
     before = [parameter.clone() for parameter in run.model.parameters()]
-    batch = run.data.train.collate(run.data.train.__getitems__([0, 1, 2]))
+    batch = run.data.train.batch([0, 1, 2])
     do_update(run, [batch])
     assert run.progress.skipped == run.progress.skipped_in_row == 1
     assert run.progress.window["updates"] == 0 and run.scaler.get_scale() == 2.0**39
@@ -237,7 +237,7 @@ def test_fp16_scale_is_stored_in_the_checkpoint(tmp_path):
 
 def test_fp16_gradient_is_clipped_after_unscaling(tmp_path):
     run = make_run(tmp_path, dropout=0.0, clip_norm=0.01)
-    batch = run.data.train.collate(run.data.train.__getitems__([0, 1]))
+    batch = run.data.train.batch([0, 1])
     state = {name: value.clone() for name, value in run.model.state_dict().items()}
     plain = gradients(run, [batch])
     run.model.load_state_dict(state)
@@ -271,7 +271,7 @@ def test_logits_are_computed_for_non_padding_tokens_only_and_in_groups(
 ):
     run = make_run(tmp_path, dropout=0.0)
     ds = run.data.train
-    batch = ds.collate(ds.__getitems__(range(12)))
+    batch = ds.batch(range(12))
     assert batch.tokens < batch.tgt_out.numel()
     logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
     loss = cross_entropy_sum(logits, batch.tgt_out, run.pad_id, 0.1)
@@ -371,7 +371,7 @@ def forget_memory_over(monkeypatch, run, pairs):
 def test_batch_that_exceeds_memory_is_split_with_the_same_gradient(tmp_path, monkeypatch, capsys):
     run = make_run(tmp_path, dropout=0.0)
     ds = run.data.train
-    batches = [ds.collate(ds.__getitems__(part)) for part in (range(13), range(13, 16))]
+    batches = [ds.batch(part) for part in (range(13), range(13, 16))]
     whole = accumulate_gradient(run, batches, sum(batch.tokens for batch in batches))
     expected = [parameter.grad.clone() for parameter in run.model.parameters()]
     run.optimizer.zero_grad()
@@ -398,7 +398,7 @@ def test_batch_that_exceeds_memory_is_an_error_with_sharded_weights(tmp_path, mo
     run = make_run(tmp_path)
     forget_memory_over(monkeypatch, run, pairs=4)
     run.config = replace(run.config, shard=True)
-    batch = run.data.train.collate(run.data.train.__getitems__(range(5)))
+    batch = run.data.train.batch(range(5))
     monkeypatch.setattr(update, "after_backward", lambda *_, **__: None)
     with pytest.raises(MemoryError, match=r"cannot be split .*lower --batch_tokens \(160\)"):
         accumulate_gradient(run, [batch], 10)
