@@ -173,6 +173,7 @@ KEYS = {
     "tokenizer_src": str,
     "tokenizer_tgt": str,
     "data": str,  # hash of the training and validation texts
+    "batching": int,  # version of the rule that forms batches
     "processes": int,  # world size
     "log_dir": str,  # folder of the TensorBoard events
     "run_id": str,  # the same in all checkpoints of a run and in the folder of its events
@@ -180,6 +181,7 @@ KEYS = {
 
 # Values for the keys that checkpoints of earlier versions lack.
 MISSING_KEYS = {
+    "batching": 1,
     "processes": 1,
     "pool": 0,
     "pool_start": 0,

@@ -14,6 +14,9 @@ from corpus.tokenizer import Tokenizer, TokenizerPair, tokenizer_from_json
 if TYPE_CHECKING:
     from datasets import Dataset
 
+# The version of the rule by which `form_batches` groups pairs: a position inside an epoch counts
+# its batches.
+BATCHING = 2
 # A batch of many pairs has a multiple of this number.
 PAIRS_STEP = 8
 
@@ -199,7 +202,8 @@ def padded_length(length: np.ndarray | int) -> np.ndarray:
     """Return the length to which a sequence of a training batch is padded, at most 1/8 longer.
 
     Lengths up to 16 stay, up to 32 they are even, up to 64 multiples of 4, and so on. So an epoch
-    has few shapes: on a CPU in bf16 oneDNN makes and keeps kernels for each of them, about 10 MB.
+    has few shapes: on a CPU in bf16 oneDNN makes kernels for each of them and keeps them, up to
+    1 MB for each matrix product.
     """
     length = np.asarray(length, dtype=np.int64)
     step = 2 ** np.maximum(0, np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64) - 4)

@@ -10,6 +10,7 @@ from torch import Tensor
 import checkpoint
 from checkpoint import Progress, WeightsFolder
 from config import Config
+from dataset import BATCHING
 from files import delete
 from model import Transformer
 from training import processes
@@ -107,6 +108,7 @@ class Run:
             "tokenizer_src": self.data.train.tokenizers.src.to_json(),
             "tokenizer_tgt": self.data.train.tokenizers.tgt.to_json(),
             "data": self.data.fingerprint,
+            "batching": BATCHING,
             "processes": processes.world_size(),
             "log_dir": self.log_dir,
             "run_id": self.run_id,

@@ -9,6 +9,7 @@ import torch
 from checkpoint import Progress, WeightsFolder
 from config import Config, check_same_run, config_from_dict
 from corpus.tokenizer import TokenizerPair, tokenizer_from_json
+from dataset import BATCHING
 from device import get_device, get_precision, keep_freed_memory
 from files import write_file
 from model import Transformer, build_transformer
@@ -58,9 +59,19 @@ def check_processes(config: Config) -> None:
         )
 
 
-def check_position(run: Run, path: Path, batches: int) -> None:
-    """Raise ValueError if a checkpoint's position is not inside its pool, which has `batches`."""
+def check_position(run: Run, path: Path, batches: int, batching: int) -> None:
+    """Raise ValueError if a checkpoint's position is not inside its pool, which has `batches`.
+
+    The batches of an epoch, which a position counts, are those of one version of `form_batches`.
+    """
     progress = run.progress
+    if progress.batch and batching != BATCHING:
+        before = f"--preload {progress.epoch - 1:02d} goes back to its start"
+        remedy = before if progress.epoch else "finish it with the version that wrote it"
+        raise ValueError(
+            f"{path} is inside an epoch whose batches were formed by rule {batching}, and this "
+            f"version has rule {BATCHING}: {remedy}"
+        )
     is_inside = progress.pool > 0
     # Beyond the first pool of an epoch, all three differ from their values at its start.
     fits = is_inside == bool(progress.position) and is_inside == (progress.pool_start > 0)
@@ -157,7 +168,7 @@ def start_run(config: Config) -> Run:
         run.restore(path, state)
     batches = len(form_pool_batches(config, data.train, run.progress.epoch, run.progress.pool))
     if state is not None:
-        check_position(run, path, batches)
+        check_position(run, path, batches, state["batching"])
     run.plan(batches)
     if config.shard:
         shard(run.model, run.optimizer, device)

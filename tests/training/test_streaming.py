@@ -293,7 +293,7 @@ def test_impossible_position_is_refused_in_one_line(tmp_path, changes, words, mo
 
 
 def test_source_that_fails_in_the_middle_keeps_the_training_so_far(tmp_path, monkeypatch, capsys):
-    config = stream_config(tmp_path, num_epochs=1)
+    config = stream_config(tmp_path, num_epochs=1, log_every=7)
     path = Path(f"{config.datasource}.en")
     whole = path.read_text("utf-8")
     path.write_text(whole + "one more\n", "utf-8")
