@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 # The version of the rule by which `form_batches` groups pairs: a position inside an epoch counts
 # its batches.
 BATCHING = 2
-# A batch of many pairs has a multiple of this number.
-PAIRS_STEP = 8
 
 # Masks are boolean, True = may attend. No other module makes a mask.
 
@@ -198,6 +196,12 @@ def gather(
     return np.where(is_real, ids[places], pad_id).astype(np.int64)
 
 
+def step_of(number: np.ndarray) -> np.ndarray:
+    """Return the largest power of two that is at most 1/8 of each number, but at least 1."""
+    exponents = np.frexp(number)[1] - 1  # 2 ** exponent <= number
+    return 2 ** np.maximum(exponents - 3, 0).astype(np.int64)
+
+
 def padded_length(length: np.ndarray | int) -> np.ndarray:
     """Return the length to which a sequence of a training batch is padded, at most 1/8 longer.
 
@@ -205,9 +209,8 @@ def padded_length(length: np.ndarray | int) -> np.ndarray:
     has few shapes: on a CPU in bf16 oneDNN makes kernels for each of them and keeps them, up to
     1 MB for each matrix product.
     """
-    length = np.asarray(length, dtype=np.int64)
-    step = 2 ** np.maximum(0, np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64) - 4)
-    return -(-length // step) * step
+    step = step_of(np.asarray(length))
+    return -(-np.asarray(length, dtype=np.int64) // step) * step
 
 
 def form_batches(
@@ -220,7 +223,8 @@ def form_batches(
     """Group pairs of similar lengths into batches within a token budget; return their indices.
 
     A batch of n pairs whose longest side is padded to L tokens (`padded_length`) uses n * L of
-    `batch_tokens`. It has at most `batch_size` pairs. With a seed (any numbers, such as (seed,
+    `batch_tokens`. So that an epoch has few shapes, n is rounded down by at most 1/8, as lengths
+    are rounded up. A batch has at most `batch_size` pairs. With a seed (any numbers, such as (seed,
     epoch)) pairs of equal lengths are mixed and batches are shuffled. Without one, the shortest
     come first.
     """
@@ -239,8 +243,7 @@ def form_batches(
     batches, start = [], 0
     while start < len(order):
         pairs = max(batch_tokens // int(longest[order[start]]), 1)
-        if pairs >= 2 * PAIRS_STEP:
-            pairs -= pairs % PAIRS_STEP
+        pairs -= pairs % int(step_of(pairs))
         pairs = min(pairs, batch_size or pairs)
         batches.append(mixed[order[start : start + pairs]].astype(np.int32))
         start += pairs
