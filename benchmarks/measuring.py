@@ -59,9 +59,18 @@ def in_new_process(work: Callable, *arguments: object) -> object:
 
 
 def peak_memory() -> int:
-    """Return the peak memory of this process in bytes (Linux only)."""
+    """Return the peak of this process's memory in bytes (Linux only)."""
+    return _bytes_of_status("VmHWM")
+
+
+def resident_memory() -> int:
+    """Return this process's memory in bytes (Linux only)."""
+    return _bytes_of_status("VmRSS")
+
+
+def _bytes_of_status(name: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def describe_machine(device: torch.device) -> dict[str, object]:

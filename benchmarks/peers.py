@@ -3,11 +3,13 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.inputs import EOS, PAD, SOS
 from config import Config
 from dataset import Batch, padding_mask
 from model import Transformer
@@ -50,6 +52,61 @@ class TorchTransformer(nn.Module):
             tgt_is_causal=True,
         )
         return self.ours.project(x)
+
+
+def import_transformers() -> ModuleType:
+    """Return the optional library; raises ValueError with the pip command if it is missing."""
+    try:
+        import transformers
+    except ImportError:
+        raise ValueError(
+            "transformers is not installed: pip install -r requirements-dev.txt"
+        ) from None
+    return transformers
+
+
+class Marian(nn.Module):
+    """`MarianMTModel` of Hugging Face's transformers, with the sizes of ours.
+
+    It is the original's post-norm, and its embeddings and projection are its own.
+    """
+
+    def __init__(self, config: Config, ours: Transformer) -> None:
+        super().__init__()
+        assert config.inner_dropout is None, "the peers have one dropout for all"
+        transformers = import_transformers()
+        src_vocab_size = ours.src_embed.embedding.num_embeddings
+        tgt_vocab_size = ours.tgt_embed.embedding.num_embeddings
+        self.model = transformers.MarianMTModel(
+            transformers.MarianConfig(
+                vocab_size=src_vocab_size,
+                decoder_vocab_size=tgt_vocab_size,
+                share_encoder_decoder_embeddings=False,
+                tie_word_embeddings=False,
+                d_model=config.d_model,
+                encoder_layers=config.N,
+                decoder_layers=config.N,
+                encoder_attention_heads=config.h,
+                decoder_attention_heads=config.h,
+                encoder_ffn_dim=config.d_ff,
+                decoder_ffn_dim=config.d_ff,
+                activation_function="relu",
+                dropout=config.dropout,
+                attention_dropout=config.dropout,
+                activation_dropout=config.dropout,
+                max_position_embeddings=config.seq_len,
+                scale_embedding=True,
+                use_cache=False,
+                pad_token_id=PAD,
+                eos_token_id=EOS,
+                decoder_start_token_id=SOS,
+            )
+        )
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
+        return self.model(
+            input_ids=src, attention_mask=src_mask[:, 0, 0].long(), decoder_input_ids=tgt
+        ).logits
 
 
 def plain_step(run: Run, batch: Batch, pad_id: int) -> None:

@@ -2,7 +2,7 @@
 
 import statistics
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -34,25 +34,23 @@ from training.update import train_update
 MEMORY_OF = [("fp32", 2048), ("bf16", 1024), ("bf16", 2048), ("bf16", 4096)]  # with batch_tokens
 
 
-@dataclass
-class BenchmarkRun(Run):
-    """A run without data, for updates only."""
+def new_run(
+    config: Config,
+    precision: str,
+    device: torch.device,
+    vocabularies: tuple[int, int] | None = None,
+) -> Run:
+    """Return a run with new weights, in a precision of `PRECISIONS`, without data.
 
-    @property
-    def pad_id(self) -> int:
-        """The id of [PAD]."""
-        return PAD
-
-
-def new_run(config: Config, precision: str, device: torch.device) -> Run:
-    """Return a run with new weights, in a precision of `PRECISIONS`."""
+    `vocabularies` are the sizes for source and target (default: `inputs.VOCABULARY`).
+    """
     torch.manual_seed(0)
-    model = build_transformer(inputs.VOCABULARY, inputs.VOCABULARY, **config.model_arguments()).to(
-        device
-    )
-    return BenchmarkRun(
+    src_vocab_size, tgt_vocab_size = vocabularies or (inputs.VOCABULARY, inputs.VOCABULARY)
+    model = build_transformer(src_vocab_size, tgt_vocab_size, **config.model_arguments())
+    model = model.to(device).train()
+    return Run(
         config=config,
-        model=model.train(),
+        model=model,
         optimizer=torch.optim.Adam(model.parameters(), lr=config.lr, fused=True),
         scaler=torch.amp.GradScaler(device.type, enabled=False),
         data=None,
@@ -64,18 +62,17 @@ def new_run(config: Config, precision: str, device: torch.device) -> Run:
     )
 
 
-def benchmark_train(repeats: int, device: torch.device) -> dict:
+def with_peers_dropout(config: Config) -> Config:
+    """Return a config with what the peers have: one dropout for all, and nothing tied."""
+    return replace(config, tie_embeddings="none", dropout=0.1, inner_dropout=None)
+
+
+def benchmark_steps(repeats: int, device: torch.device) -> dict:
     """Measure training steps against `torch.nn.Transformer` and the step's own matrix products."""
     results, rows = {}, []
     batch = phrasebook_batches(2048, 1)[0].to(device)
     for preset in ("base", "small", "tiny"):
-        config = replace(
-            get_config(preset),
-            shared_vocab=True,
-            tie_embeddings="none",
-            dropout=0.1,
-            inner_dropout=None,  # as in torch.nn.Transformer
-        )
+        config = replace(with_peers_dropout(get_config(preset)), shared_vocab=True)
         for precision in PRECISIONS:
             run, peer = (new_run(config, precision, device) for _ in range(2))
             peer.model = TorchTransformer(config, peer.model).to(device).train()

@@ -187,7 +187,11 @@ def test_each_library_that_the_code_imports_is_required():
     of_datasets = {canonicalize_name(Requirement(row).name) for row in requires("datasets")}
     with_datasets = {"huggingface-hub", "pyarrow"}
     assert with_datasets <= of_datasets
-    optional = {"ctranslate2", "safetensors"}  # their messages say how to install them
+    optional = {
+        "ctranslate2",
+        "safetensors",
+        "transformers",
+    }  # their messages say how to install them
     assert libraries - with_datasets - optional == RUN.keys()
 
 

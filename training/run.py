@@ -74,11 +74,6 @@ class Run:
             return self.folder.end_of(epoch - 1)
         return self.folder.inside(epoch, step)
 
-    @property
-    def pad_id(self) -> int:
-        """The id of [PAD] in the target vocabulary."""
-        return self.data.train.tokenizers.tgt.pad_id
-
     def save(self, path: Path) -> None:
         """Write a checkpoint, and delete those that it replaces; flush the curves first.
 

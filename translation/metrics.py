@@ -4,11 +4,11 @@ Scores are 0-100; error rates may exceed 100. A perfect set has BLEU and chrF 10
 of 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sacrebleu.metrics import BLEU, CHRF, TER
-from torchmetrics.functional.text import char_error_rate, word_error_rate
+from tqdm import tqdm
 
 from translation.languages import Writing, writing_of
 
@@ -61,14 +61,15 @@ def measure_ter(texts: ScoredTexts) -> Score:
 
 def measure_cer(texts: ScoredTexts) -> Score:
     """Return the character error rate over the whole set."""
-    value = 100 * char_error_rate(texts.predicted, texts.target).item()
+    value = 100 * _error_rate(texts.predicted, texts.target)
     return Score(value, "", f"CER = {value:.2f}")
 
 
 def measure_wer(texts: ScoredTexts) -> Score:
     """Return the word error rate over the whole set, by characters in a script without blanks."""
     words = split_words(texts)
-    value = 100 * word_error_rate(words.predicted, words.target).item()
+    sides = (words.predicted, words.target)
+    value = 100 * _error_rate(*([text.split() for text in side] for side in sides))
     unit = _unit(texts.writing)
     return Score(value, unit.removeprefix("|"), f"WER{unit} = {value:.2f}")
 
@@ -115,7 +116,7 @@ def score(predicted: list[str], target: list[str], lang_tgt: str) -> Scores:
     """
     texts = _scored_texts(predicted, target, lang_tgt)
     validated = [metric for metric in METRICS.values() if metric.in_validation]
-    return Scores({metric.name: metric.measure(texts) for metric in validated})
+    return Scores({metric.name: metric.measure(texts) for metric in _with_a_bar(validated)})
 
 
 def report(
@@ -127,7 +128,7 @@ def report(
     Raises ValueError like `score`.
     """
     texts = _scored_texts(predicted, target, lang_tgt, 1000 if bootstrap else 1)
-    return [metric.measure(texts).line for metric in METRICS.values()]
+    return [metric.measure(texts).line for metric in _with_a_bar(list(METRICS.values()))]
 
 
 def tokenization(writing: Writing) -> str:
@@ -172,10 +173,20 @@ def _scored_texts(
     return ScoredTexts(predicted, target, writing_of(lang_tgt, target), resamples)
 
 
+def _with_a_bar(metrics: list[Metric]) -> Iterable[Metric]:
+    return tqdm(metrics, "scoring", unit="metric", leave=False, delay=2, disable=None)
+
+
 def _by_sacrebleu(metric: BLEU | CHRF | TER, texts: ScoredTexts, unit: str = "") -> Score:
     found = metric.corpus_score(texts.predicted, [texts.target], n_bootstrap=texts.resamples)
     signature = f"{metric.get_signature()}{unit}"
     return Score(found.score, signature, str(found.format(signature=signature, width=2)))
+
+
+def _error_rate(predicted: list, target: list) -> float:
+    from translation.error_rates import error_rate  # torchmetrics is slow to import
+
+    return error_rate(predicted, target)
 
 
 def _unit(writing: Writing) -> str:

@@ -25,9 +25,9 @@ def test_matrix_products_of_a_step_are_recorded_and_repeated(monkeypatch):
     batch = inputs.phrasebook_batches(300, 1)[0]
     with training_step.MatrixProducts() as products:
         training_step.train_update(run, [batch])
-    # Encoder 6, decoder 10, projection 1; each once forward, and twice backward.
+    # Encoder 4, decoder 7, projection 1; each once forward, and twice backward.
     linear = [call for call in products.calls if call[0].overloadpacket.__name__ != "bmm"]
-    assert len(linear) == 3 * (6 + 10 + 1)
+    assert len(linear) == 3 * (4 + 7 + 1)
     products.again()()
 
 

@@ -196,7 +196,7 @@ def test_update_descends_the_smoothed_loss(tmp_path):
     batch = first_batch(run)
     with torch.no_grad():
         logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-        expected = cross_entropy_sum(logits, batch.tgt_out, run.pad_id, 0.3).item()
+        expected = cross_entropy_sum(logits, batch.tgt_out, run.data.train.pad_ids[1], 0.3).item()
     do_update(run, [batch])
     assert float(run.progress.window["loss"]) == pytest.approx(expected, rel=1e-5)
 
@@ -250,7 +250,7 @@ def test_target_padding_uses_the_pad_id_of_the_target(tmp_path):
     pairs = run.data.train
     swapped = swap_ids(pairs.tokenizers.tgt, "[UNK]", "[PAD]")
     pairs.tokenizers = pairs.tokenizers._replace(tgt=swapped)
-    assert run.pad_id == pairs.tokenizers.tgt.pad_id != pairs.tokenizers.src.pad_id
+    assert run.data.train.pad_ids[1] == pairs.tokenizers.tgt.pad_id != pairs.tokenizers.src.pad_id
 
 
 def test_nonfinite_loss_is_not_saved_inside_an_epoch(tmp_path, monkeypatch):
@@ -274,7 +274,7 @@ def test_logits_are_computed_for_non_padding_tokens_only_and_in_groups(
     batch = ds.batch(range(12))
     assert batch.tokens < batch.tgt_out.numel()
     logits = run.model(batch.src, batch.src_mask, batch.tgt_in)
-    loss = cross_entropy_sum(logits, batch.tgt_out, run.pad_id, 0.1)
+    loss = cross_entropy_sum(logits, batch.tgt_out, run.data.train.pad_ids[1], 0.1)
     (loss / batch.tokens).backward()
     expected = [parameter.grad.clone() for parameter in run.model.parameters()]
     run.optimizer.zero_grad()
