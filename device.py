@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from pathlib import Path
 
 import torch
 
@@ -60,6 +61,19 @@ def keep_freed_memory() -> None:
         if mallopt is not None:
             mallopt(-4, 0)  # M_MMAP_MAX: do not map large blocks separately
             mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: do not return freed memory
+
+
+def free_memory(device: torch.device) -> int:
+    """Return the free memory of a device in bytes; of a CPU and of MPS, as far as is known."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    if device.type == "mps":
+        return torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()
+    meminfo = Path("/proc/meminfo")  # on other systems than Linux unknown, so not a limit
+    if not meminfo.exists():
+        return sys.maxsize
+    lines = meminfo.read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -20,6 +20,7 @@ from console import print_note, run_script
 from corpus.tokenizer import clean_text, one_line
 from device import get_device, is_out_of_memory, keep_freed_memory
 from translation.engine import load_exported
+from translation.likelihood import log_probabilities
 from translation.loading import load_model
 from translation.options import PICTURES, Options
 from translation.translator import Piece, Translation, Translator
@@ -47,7 +48,7 @@ def translate() -> int:
         if not is_out_of_memory(error):
             raise
         first = str(error).splitlines()[:1] or ["out of memory"]
-        raise ValueError(f"{first[0]}; lower --batch_tokens ({options.batch_tokens})") from None
+        raise ValueError(f"a single sentence does not fit: {first[0]}") from None
 
 
 def check_files(options: Options) -> None:
@@ -212,7 +213,8 @@ def score_file(translator: Translator, source: Path, lines: "list[Line]", target
     for line in lines:
         if line.fault:
             print_note(f"translate.py: {source}, {line.fault}; its score is blank")
-    scores = translator.score([None if line.fault else line.text for line in lines], targets)
+    sources = [None if line.fault else line.text for line in lines]
+    scores = log_probabilities(translator, sources, targets)
     for score in scores:
         print("" if score is None else f"{score:.4f}")
     return 1 if None in scores else 0

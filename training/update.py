@@ -161,15 +161,14 @@ def backward(run: Run, batch: Batch, tokens: int, is_last: bool) -> Tensor:
         # An empty batch, too, projects once: sharded processes compute equally often.
         rows = max(math.ceil(len(inputs) / LOGITS_STEP), 1) * LOGITS_STEP
         inputs = F.pad(inputs, (0, 0, 0, rows - len(inputs))).requires_grad_()
+        scale = run.scaler.scale(torch.full((), 1 / tokens, device=run.device))
         if config.shard:
             after_backward(model, free=False, exchange=False)
         for start in range(0, rows, LOGITS_AT_ONCE):
             group = slice(start, start + LOGITS_AT_ONCE)
             logits = model.project(inputs[group])
-            loss, gradient = loss_and_gradient(
-                logits, labels[group], config.label_smoothing, scale=1 / tokens
-            )
-            logits.backward(run.scaler.scale(gradient).to(logits.dtype))
+            loss, gradient = loss_and_gradient(logits, labels[group], config.label_smoothing, scale)
+            logits.backward(gradient)
             total += loss
     if config.shard:
         after_backward(model, free=True, exchange=is_last)

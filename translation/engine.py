@@ -13,6 +13,7 @@ from console import print_note
 from corpus.tokenizer import TokenizerPair, load_tokenizer
 from device import get_device
 from model import MultiHeadAttentionBlock, ResidualConnection, Transformer
+from translation.budget import CPU_TOKENS
 from translation.decode import EXTRA_LENGTH, Hypothesis, length_penalty
 from translation.loading import LoadedModel
 from translation.options import Options
@@ -124,6 +125,11 @@ class ExportedTranslator(Translator):
     """
 
     engine: object  # a ctranslate2.Translator; `model` is None
+
+    @property
+    def budget(self) -> int:
+        """The token budget of a batch."""
+        return self.options.batch_tokens or CPU_TOKENS
 
     def decode(self, src: Tensor, src_mask: Tensor) -> list[list[Hypothesis]]:
         """Return the hypotheses of src (B, S), best first."""

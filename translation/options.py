@@ -21,7 +21,7 @@ class Options:
     average: int = 1  # mean of the weights of the last N epochs (1: the best epoch)
     input: str | None = None  # file to translate, line by line
     output: str | None = None  # file for the translations (None: standard output)
-    batch_tokens: int = 4096  # token budget of a batch, in padded tokens
+    batch_tokens: int | None = None  # token budget of a batch (None: by device and memory)
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16 is faster; it may choose other words
 
@@ -99,5 +99,5 @@ class Options:
             raise ValueError(f"give a sentence or --input {self.input}, not both")
         if self.output and self.input is None:
             raise ValueError(f"--output {self.output} needs --input")
-        if self.batch_tokens < 1:
+        if self.batch_tokens is not None and self.batch_tokens < 1:
             raise ValueError(f"batch_tokens ({self.batch_tokens}) must be at least 1")

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from config import Config
 from console import print_note
 from corpus.tokenizer import MAX_CHARS, TokenizerPair, clean_text
-from dataset import form_batches, pad, padding_mask, source_batches
+from dataset import source_batches
 from model import Transformer
+from translation.budget import decoding_budget, within_memory
 from translation.decode import EXTRA_LENGTH, Hypothesis, Rules, beam_search, greedy_decode, sample
 from translation.options import Options
 from translation.segmentation import join, parts_that_fit, sentences
@@ -103,9 +103,9 @@ class Translator:
         found: list[list[list[Translation]]] = [[] for _ in lines]
         ordered: list[list[Translation]] = [[] for _ in pieces]
         sources = [piece.ids for _, piece in pieces]
-        batches = source_batches(sources, self.tokenizers.src, self.options.batch_tokens)
-        for indices, src, src_mask in batches:
-            decoded = self.decode(src.to(self.device), src_mask.to(self.device))
+        for indices, src, src_mask in source_batches(sources, self.tokenizers.src, self.budget):
+            on_device = (src.to(self.device), src_mask.to(self.device))
+            decoded = within_memory(self.decode, *on_device)
             for i, hypotheses in zip(indices, decoded, strict=True):
                 number, piece = pieces[i]
                 ordered[i] = [self.to_translation(piece, hypothesis) for hypothesis in hypotheses]
@@ -143,9 +143,7 @@ class Translator:
 
     def as_batch(self, piece: Piece) -> tuple[Tensor, Tensor]:
         """Return src (1, S) and src_mask (1, 1, 1, S) of a piece."""
-        [(_, src, src_mask)] = source_batches(
-            [piece.ids], self.tokenizers.src, self.options.batch_tokens
-        )
+        [(_, src, src_mask)] = source_batches([piece.ids], self.tokenizers.src, self.budget)
         return src.to(self.device), src_mask.to(self.device)
 
     def attention(self, piece: Piece, ids: list[int]) -> tuple[list[int], Tensor]:
@@ -216,6 +214,12 @@ class Translator:
         )
 
     @cached_property
+    def budget(self) -> int:
+        """The token budget of a batch."""
+        hypotheses = max(self.options.beam_size, self.options.n_best)
+        return self.options.batch_tokens or decoding_budget(self.model, self.device, hypotheses)
+
+    @cached_property
     def rules(self) -> Rules:
         """The decoding rules that the options ask for."""
         options, tokenizer = self.options, self.tokenizers.tgt
@@ -248,45 +252,6 @@ class Translator:
             )
             for nth in zip(*pieces, strict=False)  # as many as every piece has
         ]
-
-    @torch.inference_mode()
-    def score(self, sources: list[str | None], targets: list[str]) -> list[float | None]:
-        """Return the log-probability of each target as a translation of its source.
-
-        Two blank texts have 0, like the translation of a blank line. It is None if the source is
-        None, or (with a note) if one text is blank or does not fit the model.
-        """
-        src, tgt, longest = [], [], self.config.seq_len
-        numbers, result = [], [None] * len(sources)
-        for number, pair in enumerate(zip(sources, targets, strict=True)):
-            if pair[0] is None:
-                continue
-            texts = [clean_text(text) for text in pair]
-            ids = [t.encode(text) for t, text in zip(self.tokenizers, texts, strict=True)]
-            if not any(texts):
-                result[number] = 0.0
-                continue
-            if not all(ids) or max(len(ids[0]) + 2, len(ids[1]) + 1) > longest:
-                print_note(
-                    f"line {number + 1} has {len(ids[0])} and {len(ids[1])} tokens, the model "
-                    f"takes 1 to {longest - 2} and 1 to {longest - 1}: its score is blank"
-                )
-                continue
-            numbers.append(number)
-            src.append([self.tokenizers.src.sos_id, *ids[0], self.tokenizers.src.eos_id])
-            tgt.append([self.tokenizers.tgt.sos_id, *ids[1], self.tokenizers.tgt.eos_id])
-        lens = (np.array([len(ids) for ids in src]), np.array([len(ids) - 1 for ids in tgt]))
-        for indices in form_batches(*lens, self.options.batch_tokens):
-            source = pad([src[i] for i in indices], self.tokenizers.src.pad_id).to(self.device)
-            mask = padding_mask(source, self.tokenizers.src.pad_id)
-            target = pad([tgt[i] for i in indices], self.tokenizers.tgt.pad_id).to(self.device)
-            logits = self.model(source, mask, target[:, :-1]).float()
-            labels = target[:, 1:]
-            each = logits.log_softmax(-1).gather(2, labels.unsqueeze(2)).squeeze(2)
-            each = each.masked_fill(labels == self.tokenizers.tgt.pad_id, 0).sum(dim=1)
-            for i, total in zip(indices, each.tolist(), strict=True):
-                result[numbers[i]] = total
-        return result
 
     def translate_text(self, text: str, number: int = 1) -> list[Translation]:
         """Return the translations of one text, best first; print its unknown words as a note."""

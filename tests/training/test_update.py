@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from checkpoint import Progress, WeightsFolder
 from dataset import Batch
 from train import train_model
 from training import update
+from training.batches import form_pool_batches
 from training.start import get_model
 from training.tensorboard import Curves
 from training.update import (
@@ -175,11 +177,40 @@ def test_batches_of_other_sizes_are_not_compiled_again(tmp_path, monkeypatch):
     compiled, real = CompileCounter(), torch.compile
     monkeypatch.setattr(torch, "compile", lambda f, **how: real(f, backend=compiled, **how))
     run = make_run(tmp_path, compile=True)
+    of_epoch = form_pool_batches(replace(run.config, batch_tokens=24), run.data.train, 0)
     counts = []
-    for size in (2, 3, 5, 8, 13, 21, 34, 50):
-        do_update(run, [run.data.train.collate([run.data.train[i] for i in range(size)])])
+    for indices in (range(2), range(3), range(50), *of_epoch):
+        do_update(run, [run.data.train.batch(indices)])
         counts.append(compiled.frame_count)
-    assert counts[0] > 0 and set(counts) == {counts[0]}
+    assert len(counts) > 10 and counts[0] > 0 and set(counts) == {counts[0]}
+
+
+def test_an_update_never_waits_for_the_device(tmp_path, monkeypatch):
+    """Tensors on `meta` have no values: to look at one, or to mix it with the CPU's, is an error.
+
+    Autocast and the fused Adam do not know `meta`, and are replaced.
+    """
+    run, meta = make_run(tmp_path, dropout=0.1, clip_norm=1.0), torch.device("meta")
+    batches = [first_batch(run).to(meta), first_batch(run, range(3, 9)).to(meta)]
+    tokens = sum(batch.tokens for batch in batches)
+    run.model, run.device = run.model.to(meta), meta
+
+    class UnfusedAdam(torch.optim.Adam):
+        _step_supports_amp_scaling = True
+
+        def step(self):
+            assert self.found_inf.device == meta
+            del self.found_inf
+            super().step()
+
+    run.optimizer = UnfusedAdam(run.model.parameters(), foreach=True)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    for step in (1, 2):
+        assert train_update(run, batches) == tokens
+        assert run.progress.global_step == step == len(run.pending_updates)
+    assert {update.loss.device for update in run.pending_updates} == {meta}
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        collect_updates(run)
 
 
 def test_each_update_uses_its_learning_rate(tmp_path):

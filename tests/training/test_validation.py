@@ -2,7 +2,6 @@
 
 import math
 import signal
-from dataclasses import replace
 
 import pytest
 import torch
@@ -44,13 +43,44 @@ def test_validation_is_deterministic(tmp_path):
     assert first == again
 
 
-def test_validation_loss_does_not_depend_on_the_batches(tmp_path):
+def test_neither_loss_nor_translations_depend_on_the_batches(tmp_path, monkeypatch):
+    run, found = make_run(tmp_path), []
+    for budget in (4096, 16):
+        monkeypatch.setattr(validation, "decoding_budget", lambda *_, budget=budget: budget)
+        found.append(train.run_validation(run.model, run.data.valid, run.config, run.device))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert found[0][2] == found[1][2]
+
+
+def test_validation_goes_on_with_half_a_batch_if_memory_does_not_suffice(
+    tmp_path, monkeypatch, capsys
+):
     run = make_run(tmp_path)
-    losses = [
-        train.run_validation(run.model, run.data.valid, config, run.device)[0]
-        for config in (run.config, replace(run.config, batch_tokens=16))
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    expected = train.run_validation(run.model, run.data.valid, run.config, run.device)
+    decode = validation.greedy_decode
+
+    def short_of_memory(model, src, src_mask, **ends):
+        if len(src) > 2:
+            raise torch.OutOfMemoryError("out of memory")
+        return decode(model, src, src_mask, **ends)
+
+    monkeypatch.setattr(validation, "greedy_decode", short_of_memory)
+    found = train.run_validation(run.model, run.data.valid, run.config, run.device)
+    assert found == expected
+    assert "not enough memory" in capsys.readouterr().err
+
+
+def test_logits_of_a_validation_are_computed_in_groups(tmp_path, monkeypatch):
+    run = make_run(tmp_path)
+    expected = train.run_validation(run.model, run.data.valid, run.config, run.device)[0]
+    rows, project = [], run.model.project
+    monkeypatch.setattr(validation, "LOGITS_AT_ONCE", 7)
+    monkeypatch.setattr(run.model, "project", lambda x: rows.append(len(x)) or project(x))
+    batch = run.data.valid.batch(range(len(run.data.valid)))
+    with evaluating(run.model):
+        total = validation.loss_sum(run.model, batch, run.data.valid.pad_ids[1])
+    assert total / batch.tokens == pytest.approx(expected, rel=1e-5)
+    assert max(rows) == 7 and sum(rows) == batch.tokens
 
 
 def test_failed_validation_is_reported_and_repeated_at_the_next_start(
@@ -67,7 +97,7 @@ def test_failed_validation_is_reported_and_repeated_at_the_next_start(
     assert len(checkpoint.load(WeightsFolder.of(config).end_of(1))["history"]) == 1
 
 
-def test_validation_loss_is_the_unsmoothed_mean_over_target_tokens(tmp_path):
+def test_validation_loss_is_the_unsmoothed_mean_over_target_tokens(tmp_path, monkeypatch):
     run = make_run(tmp_path, label_smoothing=0.3)
     ds, total = run.data.valid, 0.0
     with evaluating(run.model):
@@ -77,14 +107,15 @@ def test_validation_loss_is_the_unsmoothed_mean_over_target_tokens(tmp_path):
             total += torch.nn.functional.cross_entropy(
                 logits[0], alone.tgt_out[0], reduction="sum"
             ).item()
-    for batch_tokens in (160, 16):  # one batch with padding, and several
-        config = replace(run.config, batch_tokens=batch_tokens)
-        loss = train.run_validation(run.model, ds, config, run.device)[0]
+    for budget in (4096, 16):  # one batch with padding, and several
+        monkeypatch.setattr(validation, "decoding_budget", lambda *_, budget=budget: budget)
+        loss = train.run_validation(run.model, ds, run.config, run.device)[0]
         assert loss == pytest.approx(total / sum(ds.tgt_lens), rel=1e-5)
 
 
 def test_signal_stops_a_validation_between_its_batches(tmp_path, monkeypatch):
-    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1, batch_tokens=16)
+    config = small_config(write_number_pairs(tmp_path, count=60), num_epochs=1)
+    monkeypatch.setattr(validation, "decoding_budget", lambda *_: 16)
     decode, calls = validation.greedy_decode, []
 
     def decode_and_stop(*arguments, **options):

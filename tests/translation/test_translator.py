@@ -121,7 +121,7 @@ def test_batches_keep_the_token_budget(translator):
     options = replace(translator.options, batch_tokens=8)
     say(replace(translator, options=options), *["one two"] * 5)
     hook.remove()
-    assert sizes == [8, 8, 4]
+    assert sizes == [4, 8, 8]
 
 
 def test_validation_may_use_a_beam(trained, monkeypatch):
