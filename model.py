@@ -122,22 +122,57 @@ class PositionalEncoding(nn.Module):
 
 
 class KeyValueCache:
-    """The keys and values that one attention block has computed, (B, h, K, D / h) each."""
+    """The keys and values that one attention block has computed, for decoding without gradients.
+
+    Their memory has room for further tokens, so that to add one copies no other. Right after
+    `select` it has none, because a beam search selects after each token.
+    """
+
+    ROOM = 16  # tokens
 
     def __init__(self) -> None:
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self.length = 0  # tokens, K
+        self._keys: Tensor | None = None
+        self._values: Tensor | None = None
+        self._room = self.ROOM
+
+    @property
+    def keys(self) -> Tensor:
+        """The keys of all tokens so far (B, h, K, D / h)."""
+        return self._keys[:, :, : self.length]
+
+    @property
+    def values(self) -> Tensor:
+        """The values of all tokens so far (B, h, K, D / h)."""
+        return self._values[:, :, : self.length]
 
     def append(self, keys: Tensor, values: Tensor) -> None:
-        """Add the keys and values of further tokens, (B, h, K, D / h) each."""
-        if self.keys is not None:
-            keys = torch.cat([self.keys, keys], dim=2)
-            values = torch.cat([self.values, values], dim=2)
-        self.keys, self.values = keys, values
+        """Add the keys and values of further tokens, (B, h, tokens, D / h) each."""
+        if self.length == 0:
+            self._keys, self._values = keys, values
+        else:
+            self._keys = self._with(self._keys, keys)
+            self._values = self._with(self._values, values)
+        self.length += keys.size(2)
+        self._room = self.ROOM
+
+    def _with(self, x: Tensor, new: Tensor) -> Tensor:
+        start, end = self.length, self.length + new.size(2)
+        if end > x.size(2) and self._room == 0:
+            return torch.cat([x, new], dim=2)
+        if end > x.size(2):
+            B, h, _, size = x.shape
+            roomy = x.new_empty(B, h, end + self._room, size)
+            roomy[:, :, :start] = x
+            x = roomy
+        x[:, :, start:end] = new
+        return x
 
     def select(self, rows: Tensor) -> None:
         """Keep the given rows (rows,) of the batch, in their order."""
-        self.keys, self.values = self.keys[rows], self.values[rows]
+        self._keys = self.keys.index_select(0, rows)  # three times as fast as indexing
+        self._values = self.values.index_select(0, rows)
+        self._room = 0
 
 
 def attention(
@@ -220,7 +255,7 @@ class MultiHeadAttentionBlock(nn.Module):
             if cache is None:
                 keys, values = self.in_heads(memory, self.w_k, self.w_v)
             else:
-                if memory is None or cache.keys is None:
+                if memory is None or cache.length == 0:
                     source = x if memory is None else memory
                     cache.append(*self.in_heads(source, self.w_k, self.w_v))
                 keys, values = cache.keys, cache.values
@@ -361,8 +396,7 @@ class DecoderCache:
     @property
     def length(self) -> int:
         """The number of target tokens already decoded."""
-        keys = self.layers[0][0].keys
-        return 0 if keys is None else keys.size(2)
+        return self.layers[0][0].length
 
     def select(self, rows: Tensor, of_memory: bool = True) -> None:
         """Keep the given rows (rows,) of the batch, in their order.

@@ -8,6 +8,7 @@ import model as model_module
 from dataset import causal_mask, padding_mask
 from model import (
     Dropout,
+    KeyValueCache,
     MultiHeadAttentionBlock,
     PositionalEncoding,
     attention,
@@ -401,3 +402,29 @@ def test_nothing_is_dropped_by_chance_zero_or_outside_training():
 
 def test_almost_certain_dropout_is_finite():
     assert drop_ones(0.9999999).isfinite().all()
+
+
+def test_a_cache_holds_what_was_appended_and_selected():
+    torch.manual_seed(0)
+    cache = KeyValueCache()
+    expected = [torch.empty(3, 2, 0, 4)] * 2
+    for token in range(3 * KeyValueCache.ROOM):
+        added = torch.randn(2, 3, 2, 1, 4)
+        cache.append(*added)
+        expected = [torch.cat(pair, dim=2) for pair in zip(expected, added, strict=True)]
+        if token in (0, 5, 6, 20, KeyValueCache.ROOM + 7):
+            rows = torch.tensor([2, 0, 2])
+            cache.select(rows)
+            expected = [each[rows] for each in expected]
+        assert cache.length == token + 1
+        assert torch.equal(cache.keys, expected[0]) and torch.equal(cache.values, expected[1])
+
+
+def test_to_add_a_token_to_a_cache_copies_no_other():
+    cache = KeyValueCache()
+    for _ in range(2):
+        cache.append(*torch.randn(2, 1, 1, 1, 4))
+    place = cache.keys.data_ptr()
+    for _ in range(KeyValueCache.ROOM):
+        cache.append(*torch.randn(2, 1, 1, 1, 4))
+    assert cache.keys.data_ptr() == place

@@ -159,7 +159,8 @@ def _token_by_token(
         if len(live) < len(decoding):
             decoding = [decoding[row] for row in live]
             rows = torch.tensor(live, dtype=torch.long, device=src.device)
-            token, encoder_output, src_mask = token[rows], encoder_output[rows], src_mask[rows]
+            token, src_mask = token[rows], src_mask[rows]
+            encoder_output = encoder_output.index_select(0, rows)
             cache.select(rows)
     return outputs
 
@@ -213,7 +214,7 @@ def beam_search(
         token = src.new_tensor([ids[-1] for i in live for ids in searches[i].outputs])
         index = torch.tensor(rows, dtype=torch.long, device=src.device)
         if len(live) < len(src_mask) // beam_size:
-            encoder_output, src_mask = encoder_output[index], src_mask[index]
+            encoder_output, src_mask = encoder_output.index_select(0, index), src_mask[index]
             cache.select(index)
         else:
             cache.select(index, of_memory=False)
