@@ -122,57 +122,54 @@ class PositionalEncoding(nn.Module):
 
 
 class KeyValueCache:
-    """The keys and values that one attention block has computed, for decoding without gradients.
+    """The keys and values that one attention block has computed, without their gradients.
 
-    Their memory has room for further tokens, so that to add one copies no other. Right after
-    `select` it has none, because a beam search selects after each token.
+    Their memory has room for further tokens, so that to add one copies no other.
     """
 
     ROOM = 16  # tokens
 
     def __init__(self) -> None:
         self.length = 0  # tokens, K
+        # (B, room, h, D / h): all tokens of a row lie together, which is fastest to select.
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
-        self._room = self.ROOM
 
     @property
     def keys(self) -> Tensor:
         """The keys of all tokens so far (B, h, K, D / h)."""
-        return self._keys[:, :, : self.length]
+        return self._keys[:, : self.length].transpose(1, 2)
 
     @property
     def values(self) -> Tensor:
         """The values of all tokens so far (B, h, K, D / h)."""
-        return self._values[:, :, : self.length]
+        return self._values[:, : self.length].transpose(1, 2)
 
     def append(self, keys: Tensor, values: Tensor) -> None:
         """Add the keys and values of further tokens, (B, h, tokens, D / h) each."""
-        if self.length == 0:
+        keys, values = (each.detach().transpose(1, 2) for each in (keys, values))
+        start, end = self.length, self.length + keys.size(1)
+        if start == 0:
             self._keys, self._values = keys, values
         else:
-            self._keys = self._with(self._keys, keys)
-            self._values = self._with(self._values, values)
-        self.length += keys.size(2)
-        self._room = self.ROOM
-
-    def _with(self, x: Tensor, new: Tensor) -> Tensor:
-        start, end = self.length, self.length + new.size(2)
-        if end > x.size(2) and self._room == 0:
-            return torch.cat([x, new], dim=2)
-        if end > x.size(2):
-            B, h, _, size = x.shape
-            roomy = x.new_empty(B, h, end + self._room, size)
-            roomy[:, :, :start] = x
-            x = roomy
-        x[:, :, start:end] = new
-        return x
+            if end > self._keys.size(1):
+                every = torch.arange(len(keys), device=keys.device)
+                self._copy_rows(every, room=end + self.ROOM)
+            self._keys[:, start:end] = keys
+            self._values[:, start:end] = values
+        self.length = end
 
     def select(self, rows: Tensor) -> None:
         """Keep the given rows (rows,) of the batch, in their order."""
-        self._keys = self.keys.index_select(0, rows)  # three times as fast as indexing
-        self._values = self.values.index_select(0, rows)
-        self._room = 0
+        self._copy_rows(rows, room=self.length + self.ROOM)
+
+    def _copy_rows(self, rows: Tensor, room: int) -> None:
+        def copy(x: Tensor) -> Tensor:
+            new = x.new_empty(len(rows), room, *x.shape[2:])
+            torch.index_select(x[:, : self.length], 0, rows, out=new[:, : self.length])
+            return new
+
+        self._keys, self._values = copy(self._keys), copy(self._values)
 
 
 def attention(
